@@ -55,17 +55,22 @@ def short_run(**changes: Any) -> Result:
     )
 
 
-def said_by(*words: str, **environment: str) -> str:
-    """Return what a Python of its own prints, which finds the library and the tests."""
+def python(*words: str, **environment: str) -> dict[str, Any]:
+    """Return how to start a Python of its own, which finds the library and the tests.
+
+    As arguments of `subprocess.run` or `subprocess.Popen`.
+    """
     paths = os.pathsep.join([str(Path(dszog.__file__).parents[1]), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, *words],
-        env=os.environ | {"PYTHONPATH": paths} | environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = os.environ | {"PYTHONPATH": paths} | environment
+    words = (sys.executable, *words)
+    return {"args": words, "env": environment, "cwd": ROOT, "text": True}
+
+
+def said_by(*words: str, **environment: str) -> str:
+    """Return what such a Python prints."""
+    start = python(*words, **environment)
+    done: subprocess.CompletedProcess[str]
+    done = subprocess.run(**start, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 

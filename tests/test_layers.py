@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -42,7 +44,7 @@ UPWARDS = {  # what looks up all the same, and why
     ("dszog.run.result", "save"),
 }
 
-PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it
+PACKAGES = {"dszog_paper", "dszog_bench", "dszog_start"}  # beside the library
 HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
@@ -122,6 +124,8 @@ def modules_under(root: Path) -> list[Module]:
 
 
 def imports_of(module: Module, known: set[str]) -> Iterator[Import]:
+    package = module.name if module.is_package else module.name.rpartition(".")[0]
+
     def visit(node: ast.AST, at_import: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             inside = at_import
@@ -133,7 +137,7 @@ def imports_of(module: Module, known: set[str]) -> Iterator[Import]:
                 for alias in child.names:
                     yield Import(module.name, alias.name, child.lineno, inside)
             elif isinstance(child, ast.ImportFrom):
-                base = _absolute(module, child)
+                base = resolve_name("." * child.level + (child.module or ""), package)
                 for alias in child.names:
                     full = f"{base}.{alias.name}"
                     name = full if full in known else base
@@ -141,14 +145,6 @@ def imports_of(module: Module, known: set[str]) -> Iterator[Import]:
             yield from visit(child, inside)
 
     yield from visit(module.tree, at_import=True)
-
-
-def _absolute(module: Module, statement: ast.ImportFrom) -> str:
-    if not statement.level:
-        return statement.module or ""
-    above = statement.level - (1 if module.is_package else 0)
-    package = module.name.split(".")[: -above or None]
-    return ".".join([*package, *([statement.module] if statement.module else [])])
 
 
 # -------------------------------------------------------------------------- the rules
@@ -266,19 +262,10 @@ def _cycles(found: list[Import], known: set[str]) -> Iterator[str]:
     for item in found:
         if item.at_import and item.imported in known:
             needs[item.importer].add(item.imported)
-    done: set[str] = set()
-
-    def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
-        if name in path:
-            circle = [*path[path.index(name) :], name]
-            yield f"imports go in a circle: {' -> '.join(circle)}"
-        elif name not in done:
-            for needed in sorted(needs[name]):
-                yield from visit(needed, (*path, name))
-            done.add(name)
-
-    for name in sorted(known):
-        yield from visit(name, ())
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        yield f"imports go in a circle: {' -> '.join(reversed(error.args[1]))}"
 
 
 # -------------------------------------------------------------------------- the tests

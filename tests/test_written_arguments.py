@@ -27,8 +27,8 @@ def overwrite(array: Any) -> None:
 def writing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that overwrites all arrays it is given once it is done."""
 
-    def called(*arguments: Any) -> Any:
-        returned = function(*arguments)
+    def called(*arguments: Any, **named: Any) -> Any:
+        returned = function(*arguments, **named)
         for argument in arguments:
             if isinstance(argument, np.ndarray):
                 overwrite(argument)
@@ -209,19 +209,11 @@ def test_to_write_into_a_result_changes_no_problem_and_no_other_run() -> None:
 class WritingBox(Box):
     """A feasible set whose compiled code works in place."""
 
-    def project(
-        self, point: FloatArray, hint: IntArray = dszog.contract.NO_INDICES
-    ) -> Any:
-        solution = super().project(point, hint)
-        overwrite(point)
-        return solution
+    def project(self, *arguments: Any, **named: Any) -> Any:
+        return writing(super().project)(*arguments, **named)
 
-    def lmo(
-        self, gradient: FloatArray, hint: IntArray = dszog.contract.NO_INDICES
-    ) -> Any:
-        solution = super().lmo(gradient, hint)
-        overwrite(gradient)
-        return solution
+    def lmo(self, *arguments: Any, **named: Any) -> Any:
+        return writing(super().lmo)(*arguments, **named)
 
 
 @pytest.mark.parametrize("method", ["zopsgd", "acczomda", "fzfw"])

@@ -16,7 +16,7 @@ from functools import partial
 from operator import attrgetter as of
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -89,6 +89,10 @@ class User:
 
     def constraints(self, m: int = 3) -> Constraints:
         return Constraints(self.values, m)
+
+    def curved(self, m: int = 3, *beside: Constraints) -> Any:
+        """Return constraints that are not known to be convex, and others."""
+        return [Constraints(self.values, m, jacobian=self.gradients), *beside]
 
     def problem(self) -> dszog.Problem:
         return dszog.Problem(self.fun, self.constraints(), 2)
@@ -169,23 +173,6 @@ def concat(parts: Any) -> Constraints:
     return Constraints.concat(*parts)
 
 
-def linear_set(A: Any, b: Any, lower: Any = None, upper: Any = None) -> Polyhedron:
-    return Polyhedron.linear(A, b, lower=lower, upper=upper)
-
-
-def pairwise_set(
-    X_pos: Any,
-    X_neg: Any,
-    margin: Any = 0.0,
-    form: Any = "lifted",
-    lower: Any = None,
-    upper: Any = None,
-) -> Polyhedron:
-    return Polyhedron.pairwise(
-        X_pos, X_neg, margin, form=form, lower=lower, upper=upper
-    )
-
-
 NEEDED: dict[str, Any] = dict.fromkeys(
     ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
 )
@@ -263,8 +250,8 @@ DOORS: dict[str, Door] = OF_FIELDS | {
     "Simplex": door(Simplex, dim=2, total=1.0),
     "Box": door(Box, lower=[0.0, 0.0], upper=[1.0, 1.0]),
     "Polyhedron": door(Polyhedron, families=(BoxRows(np.zeros(2), np.ones(2)),)),
-    "Polyhedron.linear": door(linear_set, A=np.eye(2), b=np.ones(2)),
-    "Polyhedron.pairwise": door(pairwise_set, **SAMPLES),
+    "Polyhedron.linear": door(Polyhedron.linear, A=np.eye(2), b=np.ones(2)),
+    "Polyhedron.pairwise": door(Polyhedron.pairwise, **SAMPLES),
 }
 
 
@@ -545,7 +532,11 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "seed": SEED,
         "evaluator": EVALUATOR,
         "timeout": TIMEOUT,
-        "callback": function_of(1),
+        "callback": (
+            *function_of(1),
+            wrong_type("must be a function", [print, 3], got="got .*print"),
+            wrong_type("must take 1 argument,", [three_arguments], got="got three_arg"),
+        ),
         "progress": FLAG,
         "checkpoint": (wrong_type("the path of a folder", True, 3, b"run", ""),),
         "resume": (*FLAG, wrong("needs the folder", True, got="got none")),
@@ -815,7 +806,7 @@ class Row:
 
 
 def changed(name: str, **changes: Any) -> Callable[[User], object]:
-    return lambda user: DOORS[name].make(user)(**changes)
+    return lambda user: DOORS[name].make(user)(**resolved(changes, user))
 
 
 def rows() -> Iterator[Row]:
@@ -828,18 +819,7 @@ def rows() -> Iterator[Row]:
                     yield Row(f"{name}({argument}): {case}", call, one, value)
 
 
-def together(
-    name: str,
-    call: Callable[[User], object],
-    what: str,
-    got: str,
-    error: type[DszogError] = InputError,
-    n_calls: int = 0,
-) -> Row:
-    return Row(name, call, Wrong(what, {}, error, got, n_calls))
-
-
-def measured(value: Any, nonlinear: bool) -> Row:
+def measured(value: Any, nonlinear: bool) -> Callable[[User], object]:
     """Have a function called for its length that returns this."""
 
     def call(user: User) -> object:
@@ -849,10 +829,7 @@ def measured(value: Any, nonlinear: bool) -> Row:
             constraints=NonlinearConstraint(fun, 0.0, 1.0) if nonlinear else form
         )
 
-    what = "a constraint function must return numbers"
-    got = re.escape(f"got {value!r} at x0")
-    kind = "NonlinearConstraint" if nonlinear else "constraint dictionary"
-    return together(f"{kind} returns {value}", call, what, got, InputTypeError, 1)
+    return call
 
 
 def unknown_length(**limits: Any) -> Callable[[User], object]:
@@ -870,229 +847,244 @@ def without(key: str) -> Callable[[User], object]:
     return call
 
 
-def beside_a_problem(**others: Any) -> Callable[[User], object]:
-    return lambda user: dszog.minimize(user.problem(), **others)
-
-
-def beside_a_domain(**others: Any) -> Callable[[User], object]:
-    method = METHODS["ZOPSGD"](domain=L2Ball(dim=2, radius=9.0))
-    return lambda user: user.minimize(method=method, **others)
-
-
-def solving(
-    constraints: Any = EYE, method: str = "fzfw", **more: Any
-) -> Callable[[User], object]:
-    return lambda user: user.minimize(constraints=constraints, method=method, **more)
-
-
-def tangents(user: User) -> object:
-    curved = Constraints(user.values, 3, jacobian=user.gradients)
-    return user.minimize(constraints=curved, method="fzfw")
-
-
 EMPTY = Constraints.linear([[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0])
-OWN = "a Problem brings its own constraints, bounds and x_scale"
-TOGETHER = [
-    *(
-        together(f"minimize({name}) beside a Problem", call, OWN, "got others beside")
-        for name, call in {
-            "constraints": beside_a_problem(constraints=EYE),
-            "bounds": beside_a_problem(bounds=[(0, 1), (0, 1)]),
-            "x_scale": beside_a_problem(x_scale=2.0),
-            "x_scale of 1": beside_a_problem(x_scale=[1.0, 1.0]),
-        }.items()
+NO_ORIGIN = Constraints.linear([[-1.0, 0.0]], [-0.1])
+WHOLE: dict[str, Any] = {"fun": methodcaller("problem"), "x0": None, "constraints": ()}
+OWN = "a Problem brings its own constraints, bounds and x_scale, got others beside it"
+FZFW: dict[str, Any] = {"method": "fzfw", "constraints": EYE}
+BALL = {"method": METHODS["ZOPSGD"](domain=L2Ball(dim=2, radius=9.0))}
+CURVED: dict[str, Any] = {"method": "fzfw", "constraints": methodcaller("curved")}
+RETRACT = CURVED | {"options": {"nonconvex": "retract"}, "x0": [0.5, 0.5]}
+EXCLUDED = "nonconvex='retract' draws iterates towards the origin, which the linear "
+EXCLUDED += "constraints or bounds exclude"
+PER_SAMPLE = {"per_sample": True, "estimator": "sphere"}
+ALONG = {"per_sample": True, "estimator": "coordinate"}
+CROSSED_SIDES = {"lower": [0.0, 2.0], "upper": [1.0, 1.0]}
+NO_LIMIT = {"lb": [-INF, -INF], "ub": [INF, INF]}
+
+
+class Refused(NamedTuple):
+    """Arguments that do not go together, or a call that is not like the others."""
+
+    said: str  # in the message, word by word
+    given: Any  # the arguments, at the door that the name begins with; or a call
+    error: type[DszogError] = InputError
+    n_calls: int = 0  # of the user's functions
+
+
+REFUSED: dict[str, tuple[Any, ...]] = {
+    **{
+        f"minimize({name}) beside a Problem{which}": (OWN, WHOLE | {name: value})
+        for name, which, value in (
+            *(("constraints", "", EYE), ("bounds", "", [(0, 1), (0, 1)])),
+            *(("x_scale", "", 2.0), ("x_scale", ": a vector", [1.0, 1.0])),
+        )
+    },
+    "minimize(x0) beside a Problem": (
+        "`x0` has 3 entries for 2 variables",
+        WHOLE | {"x0": [1, 2, 3]},
     ),
-    together(
-        "minimize(x0) beside a Problem",
-        beside_a_problem(x0=[1, 2, 3]),
-        "`x0`",
-        "3 entries for 2 variables",
+    "minimize(options) beside a method": (
+        "`options` go with a method given by name, got {'penalty': 1.0} beside DSZOG",
+        {"method": DSZOG(), "options": {"penalty": 1.0}},
     ),
-    together(
-        "minimize(options) beside a method",
-        lambda user: user.minimize(method=DSZOG(), options={"penalty": 1.0}),
-        "`options` go with a method given by name",
-        "got {'penalty': 1.0} beside DSZOG",
+    "minimize(method) with too large a batch": (
+        "`dual_batch` is drawn without repeats, got 4 of 3",
+        {"method": DSZOG(dual_batch=4)},
     ),
-    together(
-        "minimize(method) with too large a batch",
-        lambda user: user.minimize(method=DSZOG(dual_batch=4)),
-        "`dual_batch` is drawn without repeats",
-        "got 4 of 3",
+    "minimize(options) of a billion dense weights": (
+        "distribution='dense' keeps every weight, got 1000000000 constraints, which "
+        "needs 48.0 GB",
+        {
+            "constraints": methodcaller("constraints", 10**9),
+            "options": {"distribution": "dense"},
+        },
     ),
-    together(
-        "minimize(options) of a billion dense weights",
-        lambda user: user.minimize(
-            constraints=user.constraints(10**9), options={"distribution": "dense"}
-        ),
-        "distribution='dense' keeps every weight",
-        r"got 1000000000 constraints, which needs 48\.0 GB",
+    "minimize(weights) of a method that weighs nothing": (
+        "`weights` are for methods that weigh constraints, got ZOPSGD",
+        {"method": "zopsgd", "weights": ([0], [0.5])},
     ),
-    together(
-        "minimize(weights) of a method that weighs nothing",
-        lambda user: user.minimize_linear(method="zopsgd", weights=([0], [0.5])),
-        "`weights` are for methods that weigh constraints",
-        "got ZOPSGD",
-    ),
-    *(
-        together(
-            f"minimize(options) of {name}",
-            changed(f"options, {name}", penalty=1.0),
+    **{
+        f"minimize(options) of {name}": (
             f"method '{name}' has no option 'penalty'. Options: ",
-            "",
+            {"method": name, "options": {"penalty": 1.0}},
         )
         for name in FEASIBLE_METHODS
-    ),
-    together(
-        "DSZOG.from_theorem(constants): 3",
+    },
+    **{
+        f"minimize(on_failure) of {name}: penalise": (
+            "would pass for a slope: on_failure='penalise' cannot work. Use",
+            {"method": name, "on_failure": "penalise"},
+        )
+        for name, kind in FEASIBLE_METHODS.items()
+        if kind.compares_points
+    },
+    **{
+        f"minimize(on_failure) of {name}, per_sample: {policy}": (
+            f"on_failure='{policy}' cannot work. Use",
+            {"method": name, "options": PER_SAMPLE, "on_failure": policy},
+        )
+        for name, kind in FEASIBLE_METHODS.items()
+        for policy in ("resample", "penalise")
+        if not kind.needs_gradient
+    },
+    "DSZOG.from_theorem(constants): 3": (
+        "`constants` must be TheoremConstants, got 3",
         lambda user: DSZOG.from_theorem(3),  # type: ignore[arg-type]
-        "`constants`",
-        "got 3",
         InputTypeError,
     ),
-    *(
-        measured(value, nonlinear)
-        for value in NO_NUMBERS
-        for nonlinear in (False, True)
-    ),
-    *(
-        together(f"NonlinearConstraint({limits})", call, what, got, error, n_calls=1)
-        for limits, call, what, got, error in (
-            ("lb > ub", unknown_length(lb=1.0), "lb <= ub", "got lb", InputError),
-            ("ub < lb", unknown_length(ub=-1.0), "lb <= ub", "got lb", InputError),
-            ("lb nan", unknown_length(lb=NAN), "lb <= ub", "got lb", InputError),
-            ("ub text", unknown_length(ub="a"), "`ub`", "got 'a'", InputTypeError),
-            ("lb complex", unknown_length(lb=1j), "`lb`", "got 1j", InputTypeError),
+    **{
+        f"{kind} returns {value}": (
+            f"a constraint function must return numbers, got {value!r} at x0",
+            measured(value, kind == "NonlinearConstraint"),
+            *(InputTypeError, 1),
         )
-    ),
-    *(
-        together(
-            f"{name}(ub), no limit at all",
-            changed(name, lb=[-INF, -INF], ub=[INF, INF]),
-            "a finite limit",
-            "got lb = -inf",
+        for value in NO_NUMBERS
+        for kind in ("constraint dictionary", "NonlinearConstraint")
+    },
+    **{
+        f"NonlinearConstraint({case})": (
+            "the limits must satisfy lb <= ub and leave room, got lb = array([",
+            unknown_length(**limits),
+            *(InputError, 1),
+        )
+        for case, limits in (
+            *(("lb > ub", {"lb": 1.0}), ("ub < lb", {"ub": -1.0})),
+            ("lb nan", {"lb": NAN}),
+        )
+    },
+    **{
+        f"NonlinearConstraint({name})": (
+            f"`{name}` must hold real numbers, got {value!r}",
+            unknown_length(**{name: value}),
+            *(InputTypeError, 1),
+        )
+        for name, value in (("ub", "a"), ("lb", 1j))
+    },
+    **{
+        f"{name}(ub), no limit at all": (
+            "a constraint must have a finite limit, got lb = -inf",
+            NO_LIMIT,
         )
         for name in ("LinearConstraint", "NonlinearConstraint")
-    ),
-    *(
-        together(f"dictionary without {key}", without(key), "the keys must be", "got ")
-        for key in ("type", "fun")
-    ),
-    *(
-        together(
-            f"{name}: upper below lower",
-            changed(name, lower=[0.0, 2.0], upper=[1.0, 1.0]),
-            "must ",
-            "got (.*2|shapes)",
+    },
+    **{
+        f"dictionary without {key}": (
+            "the keys must be 'type' and 'fun', perhaps 'jac' and 'args', got [",
+            without(key),
         )
-        for name in ("Box", "Polyhedron.linear", "Polyhedron.pairwise")
+        for key in ("type", "fun")
+    },
+    "Box: upper below lower": ("room for a number, got shapes (2,)", CROSSED_SIDES),
+    **{
+        f"Polyhedron.{name}: upper below lower": ("got (2.0, 1.0)", CROSSED_SIDES)
+        for name in ("linear", "pairwise")
+    },
+    "Box: no number inside": (
+        "room for a number, got",
+        {"lower": [INF], "upper": [INF]},
     ),
-    together(
-        "Box: no number inside",
-        lambda user: Box(lower=[INF], upper=[INF]),
-        "must ",
-        "got (.*inf|shapes)",
-    ),
-    together("Box: empty", lambda user: Box(lower=[], upper=[]), "`lower`", r"\(0,\)"),
-    *(
-        together(
-            f"{name}: per_sample along the coordinates",
-            changed(name, per_sample=True, estimator="coordinate"),
-            "`per_sample` is for random directions",
-            "got estimator='coordinate'",
+    "Box: empty": ("`lower` must be at most `upper`", {"lower": [], "upper": []}),
+    **{
+        f"{name}: per_sample along the coordinates": (
+            "`per_sample` is for random directions, got estimator='coordinate'",
+            ALONG,
         )
         for name in METHODS
-    ),
-    together(
-        "FCGS: per_sample of gradients",
-        changed("FCGS", per_sample=True, estimator="sphere"),
-        "FCGS: `per_sample` ",
-        "got",
-    ),
-    *(
-        together(
-            f"{name}: a step that leaves the set",
-            changed(name, step_size=1.5),
-            "`step_size` must lie in (0, 1]",
-            "got 1.5",
+    },
+    "FCGS: per_sample of gradients": ("FCGS: `per_sample` is for est", PER_SAMPLE),
+    **{
+        f"{name}: a step that leaves the set": (
+            "`step_size` must lie in (0, 1], got 1.5: a longer step would leave the s",
+            {"step_size": 1.5},
         )
         for name in ("ZOSCGD", "FZFW", "AccSZOFW", "AccSZOFWStorm")
-    ),
-    *(
-        together(
-            f"{name}: no step",
-            changed(name, step_size=None),
-            "`step_size` must be a number",
-            "got None",
+    },
+    **{
+        f"{name}: no step": (
+            *("`step_size` must be a number, got None", {"step_size": None}),
             InputTypeError,
         )
         for name in ("DSZOG", "FZCGS", "FCGS", "ZOPSGD", "AccZOM")
-    ),
-    *(
-        together(f"minimize(method): {what}", call, what, got)
-        for what, got, call in (
-            ("can be projected on", "got 3", lambda user: user.minimize(method="fzfw")),
-            ("a convex set is needed", "got 3 constraints", tangents),
-            ("set is empty", "no point satisfies all", solving(EMPTY, "zopsgd")),
-            ("a gradient of the losses", "got values alone", solving(method="fcgs")),
+    },
+    **{
+        f"minimize(method): {what}": (f"{what}{got}", arguments)
+        for what, got, arguments in (
+            ("can be projected on", " are needed, got 3", {"method": "fzfw"}),
+            ("a convex set is needed", ", got 3 constraints", CURVED),
+            ("a gradient of the losses", " is needed, got", FZFW | {"method": "fcgs"}),
             (
                 "`domain` has 3 variables",
-                "the problem has 2",
-                solving(options={"domain": L2Ball(dim=3, radius=1.0)}),
+                ", the problem has 2",
+                FZFW | {"options": {"domain": L2Ball(dim=3, radius=1.0)}},
             ),
-            ("`domain`", "got bounds", beside_a_domain(bounds=[(-1.0, 1.0)] * 2)),
-            ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
-            ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
-            ("no method 'bfgs'", "scipy.opt", solving(method="BFGS", tol=1e-3)),
-            ("no method 'slqp'", "mean 'slsqp'?", solving(method="slqp")),
-            ("need a bounded set", "got Poly", solving(options={"ball": "none"})),
-            (
-                "are the same",
-                "got 0.001",
-                solving(method="auto", tol=1e-3, options={"tol": 1e-5}),
-            ),
+            ("variables as they are", ", got bounds", BALL | {"bounds": [(-1, 1)] * 2}),
+            ("in the variables as they are", ", got x_scale", BALL | {"x_scale": 5.0}),
+            ("stop by themselves", ", got 'dszog'", {"method": "dszog", "tol": 1e-3}),
+            ("need a bounded set", ", got Poly", FZFW | {"options": {"ball": "none"}}),
+            ("are the same", ", got 0.001", {"tol": 1e-3, "options": {"tol": 1e-5}}),
         )
+    },
+    "minimize(method): set is empty": (
+        "set is empty: no point satisfies all",
+        {"constraints": EMPTY, "method": "zopsgd"},
     ),
-]
-TOGETHER += [
-    together(
-        "minimize(x0): swapped",
-        lambda user: user.minimize(fun=[0.0, 0.0], x0=abs),
-        "The order is fun, x0, constraints",
-        "got <built-in function abs>",
+    "minimize(method): BFGS": (
+        "no method 'bfgs'. It is one of SciPy: call scipy.optimize.minimize",
+        {"method": "BFGS", "tol": 1e-3},
+    ),
+    "minimize(method): slqp": (
+        "no method 'slqp'. Did you mean 'slsqp'?",
+        {"method": "slqp"},
+    ),
+    "minimize(constraints): too many tangents": (
+        "at each iterate, got 1,000,000,000,000 constraints",
+        CURVED | {"constraints": methodcaller("curved", 10**12)},
+    ),
+    "minimize(bounds): without the origin": (
+        *(EXCLUDED, RETRACT | {"bounds": [(0.1, 1.0)] * 2}),
+    ),
+    "minimize(constraints): without the origin": (
+        *(EXCLUDED, RETRACT | {"constraints": methodcaller("curved", 3, NO_ORIGIN)}),
+    ),
+    "minimize(x0): swapped": (
+        "got <built-in function abs>. The order is fun, x0, constraints",
+        {"fun": [0.0, 0.0], "x0": abs},
         InputTypeError,
     ),
-    together(
-        "minimize(constraints): a generator",
-        lambda user: user.minimize(constraints=(one for one in [user.constraints])),
+    "minimize(constraints): a generator": (
         "Make it a list: list(...).",
-        "got <generator",
+        lambda user: user.minimize(constraints=(one for one in [user.constraints])),
         InputTypeError,
     ),
-    together(
-        "minimize(seed): a generator of NumPy's",
-        lambda user: user.minimize(seed=np.random.default_rng(3)),
+    "minimize(seed): a generator of NumPy's": (
         "Pass a number that it draws: rng.integers(2**32).",
-        "got Generator",
+        {"seed": np.random.default_rng(3)},
         InputTypeError,
     ),
-    together(
-        "minimize(options): nearly SciPy's",
-        lambda user: user.minimize(options={"maxitr": 3}),
-        "Give it to minimize itself: max_iterations=...",
-        "'maxitr'",
+    "minimize(options): nearly SciPy's": (
+        "'maxitr'. Give it to minimize itself: max_iterations=...",
+        {"options": {"maxitr": 3}},
     ),
-    together(
-        "Problem(dim): missing",
+    "Problem(dim): missing": (
+        "`dim` is missing, got no `x0` either",
         lambda user: dszog.Problem(np.sum, user.constraints),
-        "`dim` is missing",
-        "got no `x0`",
         InputTypeError,
     ),
-]
+}
+
+
+def together() -> Iterator[Row]:
+    for name, refused in REFUSED.items():
+        said, given, error, n_calls = Refused(*refused)
+        door = re.split("[(:]", name)[0]
+        call = given if callable(given) else changed(door, **given)
+        yield Row(name, call, Wrong(said, {}, error, "", n_calls))
+
+
 ROWS: dict[str, Row] = {}
 BY_ARGUMENT: dict[str, list[Row]] = {}  # "minimize(x0)": a test of all its rows
-for one in (*rows(), *TOGETHER):
+for one in (*rows(), *together()):
     ROWS.setdefault(one.name, one)
     BY_ARGUMENT.setdefault(one.name.split(":")[0], []).append(one)
 
@@ -1141,8 +1133,7 @@ def test_input_errors_are_also_pythons_own_value_and_type_errors() -> None:
 def families(user: User) -> dict[str, Callable[[Any], object]]:
     """Return what takes indices of 3 losses or constraints."""
     both = dszog.Losses(user.values, 3, gradient=user.gradients)
-    constraints = Constraints(user.values, 3, jacobian=user.gradients)
-    points = np.zeros((2, 2))
+    (constraints,), points = user.curved(), np.zeros((2, 2))
     return {
         "Losses.values": lambda i: both.values(points, i),
         "Losses.gradient": lambda i: both.gradient(points[0], i),

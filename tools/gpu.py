@@ -276,7 +276,7 @@ def pace(given: Any) -> dict[str, Any]:
     found = {
         "weights": opt.space.dim,
         "by layers": opt.space._layers is not None,
-        "recorded": opt.passes.are_recorded,
+        "recorded": bool(opt.passes._recordings),
         "iteration ms": ours,
         "touched": len(opt.weights[0]),
     }
@@ -324,10 +324,8 @@ def step_pace(given: Any) -> dict[str, Any]:
         opt = dt.DSZOG(net, n_losses=20_000, n_constraints=20_000, optimizer=adam)
 
         def plain(net: Any = net, x: Any = inputs, y: Any = targets, adam: Any = adam):
-            which = torch.from_numpy(
-                np.random.default_rng(0).integers(20_000, size=181)
-            )
-            which = which.to(x.device)
+            drawn = np.random.default_rng(0).integers(20_000, size=181)
+            which = torch.from_numpy(drawn).to(x.device)
             adam.zero_grad()
             each_loss(net(x[which]), y[which]).mean().backward()
             adam.step()
@@ -443,9 +441,8 @@ def adult(device: str) -> tuple[Any, ...]:
     """Return people with a degree, and those without, whom the network knows."""
     rows, is_test = [], []
     for part in ("data", "test"):
-        with lzma.open(
-            Path(os.environ["DSZOG_DATA"]) / f"adult.{part}.xz", "rt"
-        ) as file:
+        path = Path(os.environ["DSZOG_DATA"]) / f"adult.{part}.xz"
+        with lzma.open(path, "rt") as file:
             found = [line.strip(" .\n").split(", ") for line in file]
         rows += [row for row in found if len(row) == 15]
         is_test += [part == "test"] * (len(rows) - len(is_test))
@@ -508,11 +505,8 @@ def update(given: Any) -> dict[str, Any]:
             outputs = [net(some) for some in pair[0].split(2000)]
         return torch.cat(outputs).argmax(1) == pair[1]
 
-    before, old_right, kept_right = (
-        right(held_new).float().mean().item(),
-        right(held_old),
-        right(keep),
-    )
+    before = right(held_new).float().mean().item()
+    old_right, kept_right = right(held_old), right(keep)
     options, begun = json.loads(given.options), time.perf_counter()
     learnt = new
     if given.method == "replay":
@@ -764,14 +758,8 @@ def main() -> None:
     torch.set_num_threads(1)
     keys = {
         "update": (
-            "data",
-            "method",
-            "gradients",
-            "seed",
-            "forwards",
-            "options",
-            "factor",
-            "rate",
+            *("data", "method", "gradients", "seed"),
+            *("forwards", "options", "factor", "rate"),
         ),
         "pace": ("size", "kind", "tf32"),
         "kills": ("n",),

@@ -16,15 +16,15 @@ from dszog.contract.validation import (
     check_seed,
     check_vector,
     check_weights,
-    shown,
+    refused,
 )
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import Checker, heaviest_first
 from dszog.evidence.look import CERTIFICATION
 from dszog.maths.random_stream import CHECK, stream
 from dszog.problem import Problem
 from dszog.problem.constraints import Simulator
+from dszog.run.checker import Checker, heaviest_first
 from dszog.run.failures import FailureHandler
 from dszog.run.meter import Meter
 from dszog.workers import check_evaluator, open_evaluator
@@ -107,12 +107,12 @@ def certify(
             "one entry per variable."
         )
     if not ((problem.lower <= point) & (point <= problem.upper)).all():
-        raise InputError(
-            f"certify: `x` must lie within the bounds, got {shown(x)}. Move it there: "
-            "numpy.clip(x, problem.lower, problem.upper)."
-        )
+        cure = "Move it there: numpy.clip(x, problem.lower, problem.upper)."
+        raise refused("certify", "x", "lie within the bounds", x, cure)
     size = problem.size
-    if weights is not None:
+    if weights is None:
+        weights = NO_INDICES, np.empty(0)
+    else:
         weights = check_weights("certify", weights, size.n_constraints)
     penalty = check_positive_number("certify", "penalty", penalty)
     ridge = check_positive_number("certify", "ridge", ridge)
@@ -128,9 +128,11 @@ def certify(
         meter.kept = limit or 0
         # A draw of its own: that of a run with this seed may have chosen the point.
         own = int(stream(seed, CERTIFICATION, CHECK).integers(2**63))
-        checker = Checker(problem, meter, own, _allowance(problem, limit))
-        suspects = NO_INDICES if weights is None else heaviest_first(weights)
-        certificate = checker.check(problem.scaled(point), suspects)
+        n_calls = size.n_constraint_calls
+        if n_calls > ALL_UP_TO:
+            n_calls = size.n_losses + SAMPLE
+        checker = Checker(problem, meter, own, limit or size.n_losses + n_calls)
+        certificate = checker.check(problem.scaled(point), heaviest_first(weights))
         if certificate is None:
             raise DszogError("certify: the point could not be checked.")
         if not certificate.is_known:
@@ -138,16 +140,6 @@ def certify(
             return replace(certificate, note=f"not known: {what} gave no value")
         if not meter.affords(checker.stationarity_cost()):
             return certificate
-        if weights is None:
-            weights = NO_INDICES, np.empty(0)
         return checker.with_stationarity(
             certificate, weights, penalty=penalty, ridge=ridge, active_tol=active_tol
         )
-
-
-def _allowance(problem: Problem, max_queries: int | None) -> int:
-    size = problem.size
-    if max_queries is not None:
-        return max_queries
-    n_calls = size.n_constraint_calls
-    return size.n_losses + (n_calls if n_calls <= ALL_UP_TO else size.n_losses + SAMPLE)

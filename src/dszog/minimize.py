@@ -15,7 +15,6 @@ from typing import Any, Literal, ParamSpec, TypeAlias, get_args
 import numpy as np
 
 from dszog._log import LOGGER
-from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.hints import (
     OF_SCIPY,
@@ -37,6 +36,7 @@ from dszog.contract.validation import (
     check_vector,
     check_weights,
     did_you_mean,
+    refused,
     shown,
 )
 from dszog.errors import (
@@ -46,7 +46,7 @@ from dszog.errors import (
     InputTypeError,
 )
 from dszog.maths.random_stream import fresh_seed
-from dszog.methods import METHODS, FeasibleMethod, Method
+from dszog.methods import METHODS, Method
 from dszog.methods.auto import AUTO, Choice, first_choice, suited
 from dszog.problem import Asking, Losses, Problem
 from dszog.problem.constraints import Simulator
@@ -67,10 +67,10 @@ from dszog.run.scipy_call import (
 )
 from dszog.run.solver import Solver
 from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
-from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.fingerprint import fingerprint
 from dszog.save.sizing import Sizing
 from dszog.save.store import Store
-from dszog.show.progress import Display, line, show_progress
+from dszog.show.progress import line, show_progress
 from dszog.status import Status
 from dszog.workers import check_evaluator, open_evaluator
 
@@ -300,8 +300,7 @@ def minimize(
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
-    if on_failure != "raise":
-        check_policy(chosen, on_failure)
+    check_policy(chosen, on_failure)
     takes_weights = "weights" in inspect.signature(chosen.init).parameters
     if weights is not None and not takes_weights:
         raise InputError(
@@ -316,7 +315,6 @@ def minimize(
     check_tag("minimize", tag)
     folder = _check_folder(checkpoint, resume, on_save_failure, tag)
     callbacks = _as_callbacks(callback, method)
-    called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
 
     interrupts = Interrupts()
@@ -325,7 +323,7 @@ def minimize(
         if folder is not None:  # before any call, so that none is forgotten
             warns = on_save_failure == "warn"
             with interrupts.held():
-                store = Store(folder, resume=resume, library=VERSION, warns=warns)
+                store = Store(folder, resume=resume, warns=warns)
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
@@ -340,14 +338,12 @@ def minimize(
             chosen, said = suited(
                 chosen, fixed, problem.size, length, limits.iterations, limits.queries
             )
-        notes = _about_start(problem)
-        if isinstance(chosen, FeasibleMethod):
-            chosen, more = with_feasible_set(problem, chosen)
-            notes += more
-        if said:
-            notes.append(said)
-        if choice is not None:
-            notes.append(choice.sentence)
+        notes = []
+        if not problem.has_start:
+            moved = ", moved into the bounds" if problem.x0.any() else ""
+            notes.append(f"No x0 was given: the run began at the origin{moved}.")
+        chosen, of_set = with_feasible_set(problem, chosen)
+        notes += [*of_set, said, "" if choice is None else choice.sentence]
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
         saver = None
@@ -363,7 +359,6 @@ def minimize(
                     on_failure=on_failure,
                     weights=weights,
                 ),
-                surroundings=surroundings(VERSION),
                 names_of=problem.names_of,
                 n_noted=sizing.n_noted,
             )
@@ -373,9 +368,7 @@ def minimize(
         )
         if saver is not None:
             saver.pool = getattr(answer, "pool", None)
-        shown_to: Sequence[Display] = ()
-        if progress:
-            shown_to = opened.enter_context(show_progress(limits))
+        displays = [opened.enter_context(show_progress(limits))] if progress else []
         job = Job(
             problem=problem,
             method=chosen,
@@ -384,33 +377,32 @@ def minimize(
             constraint_tol=tolerance,
             seed=fresh_seed() if seed is None else seed,
             answer=answer,
-            callbacks=[*shown_to, *_as_called(called, problem)],
+            callbacks=[*displays, *_in_user_variables(callbacks, problem)],
             on_failure=on_failure,
             weights=weights,
-            notes=tuple(notes),
+            notes=tuple(filter(None, notes)),
             saver=saver,
             on_interrupt=on_interrupt,
             interrupts=interrupts,
         )
-        solver = Solver(job)
         try:
-            result = solver.solve()
+            result = Solver(job).solve()
         except (EvaluationError, CheckpointWriteError) as error:
             if interrupts.interrupted() and on_interrupt == "raise":
                 raise KeyboardInterrupt from error
             if error.result is not None:
                 if saver is not None:
                     saver.end(error.result, str(error))
-                _finish(shown_to, error.result)
+                for display in displays:
+                    display.finish(error.result)
             raise
         if saver is not None:
             with interrupts.held():
                 saver.end(result)
-        if interrupts.interrupted():
-            _interrupt(result, on_interrupt)
-        _finish(shown_to, result)
-    if interrupts.interrupted():  # while all was closed
-        _interrupt(result, on_interrupt)
+        _tell_interrupt(interrupts, result, on_interrupt)
+        for display in displays:
+            display.finish(result)
+    _tell_interrupt(interrupts, result, on_interrupt)  # one while all was closed
     return result
 
 
@@ -428,7 +420,9 @@ def _as_problem(
 ) -> Problem:
     if isinstance(fun, Problem):
         scale_given = not (np.isscalar(x_scale) and x_scale == 1.0)
-        if not _is_empty(constraints) or bounds is not None or scale_given:
+        are_empty = isinstance(constraints, tuple | list) and not constraints
+        are_given = constraints is not None and not are_empty
+        if are_given or bounds is not None or scale_given:
             raise InputError(
                 "minimize: a Problem brings its own constraints, bounds and x_scale, "
                 "got others beside it. Put them into the Problem."
@@ -448,10 +442,8 @@ def _as_problem(
             "start, for example numpy.zeros(dim)."
         )
     if callable(x0):
-        raise InputTypeError(
-            f"minimize: `x0` must hold numbers, got {shown(x0)}. The order is fun, x0, "
-            "constraints: were they swapped?"
-        )
+        cure = "The order is fun, x0, constraints: were they swapped?"
+        raise refused("minimize", "x0", "hold numbers", x0, cure, InputTypeError)
     start = check_vector("minimize", "x0", [x0] if np.isscalar(x0) else x0)
     return Problem(
         fun,
@@ -465,14 +457,6 @@ def _as_problem(
     )
 
 
-def _about_start(problem: Problem) -> list[str]:
-    """Name the start if nobody chose it."""
-    if problem.has_start:
-        return []
-    moved = ", moved into the bounds" if problem.x0.any() else ""
-    return [f"No x0 was given: the run began at the origin{moved}."]
-
-
 def _as_callbacks(callback: Any, method: Any) -> list[Callback]:
     if callback is None:
         return []
@@ -483,13 +467,12 @@ def _as_callbacks(callback: Any, method: Any) -> list[Callback]:
         has_state = names == WITH_STATE or (is_scipys(method) and len(names) == 2)
         n_arguments = None if names == BY_NAME else 1 + has_state
         check_callable("minimize", "callback", one, "callback(progress)", n_arguments)
-    return callbacks
+    return [as_called(one, method) for one in callbacks]
 
 
-def _as_called(callbacks: list[Callback], problem: Problem) -> list[Callback]:
-    """Return what is called each time: the callbacks, in the user's own variables."""
+def _in_user_variables(callbacks: list[Callback], problem: Problem) -> list[Callback]:
     if LOGGER.isEnabledFor(logging.DEBUG):
-        callbacks = [*callbacks, _log_iteration]
+        callbacks = [*callbacks, lambda progress: LOGGER.debug("%s", line(progress))]
     if not callbacks or (problem.x_scale == 1.0).all():
         return callbacks
 
@@ -501,28 +484,17 @@ def _as_called(callbacks: list[Callback], problem: Problem) -> list[Callback]:
     return [call]
 
 
-def _log_iteration(progress: Progress) -> None:
-    LOGGER.debug("%s", line(progress))
-
-
-def _interrupt(result: Result, on_interrupt: OnInterrupt) -> None:
-    """Say of a result that Ctrl-C came when it was all but returned."""
+def _tell_interrupt(
+    interrupts: Interrupts, result: Result, on_interrupt: OnInterrupt
+) -> None:
+    """Say of a result if Ctrl-C came when it was all but returned."""
+    if not interrupts.interrupted():
+        return
     if on_interrupt == "raise":
         raise KeyboardInterrupt
     status = Status.INTERRUPTED
     result.status, result.success = status, False
     result.message = f"{status.sentence} {result.message}"
-
-
-def _finish(displays: Sequence[Display], result: Result) -> None:
-    for display in displays:
-        display.finish(result)
-
-
-def _is_empty(constraints: Any) -> bool:
-    return constraints is None or (
-        isinstance(constraints, (tuple, list)) and not constraints
-    )
 
 
 def _first_choice(method: Any, options: Any, weights: Any) -> Choice | None:
@@ -568,18 +540,15 @@ def _as_method(
 ) -> tuple[Method, frozenset[str]]:
     options = {} if options is None else options
     if not isinstance(options, dict):
-        raise InputTypeError(
-            f"minimize: `options` must be a dict, got {shown(options)}. For example "
-            "options={'penalty': 10.0}."
-        )
+        cure = "For example options={'penalty': 10.0}."
+        raise refused("minimize", "options", "be a dict", options, cure, InputTypeError)
     if not isinstance(method, str):
         missing = [name for name in NEEDED if not hasattr(method, name)]
         has_fields = is_dataclass(method)
         if isinstance(method, type) or {"init", "ask", "tell"} & set(missing):
-            raise InputTypeError(
-                f"minimize: `method` must be a name or a method, got {shown(method)}. "
-                f"Names: {', '.join(METHODS)}; or an instance such as dszog.DSZOG()."
-            )
+            must = "be a name or a method"
+            cure = f"Names: {', '.join(METHODS)}; or an instance such as dszog.DSZOG()."
+            raise refused("minimize", "method", must, method, cure, InputTypeError)
         if missing or not has_fields:
             lacks = " and ".join(missing) or "its settings as fields"
             raise InputTypeError(
@@ -594,9 +563,8 @@ def _as_method(
         return method, frozenset(field.name for field in fields(method))
     named = method  # in the words of the caller
     method = method.lower() if choice is None else choice.name
-    is_ours = method in METHODS
-    if method not in OF_SCIPY:  # perhaps nearly one of ours
-        is_ours = is_ours or bool(did_you_mean(method, (AUTO, *METHODS)))
+    # One of ours, or nearly.
+    is_ours = method not in OF_SCIPY and did_you_mean(method, (AUTO, *METHODS))
     if not is_ours and (hint := about_method(method)):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))
@@ -635,16 +603,12 @@ def _check_folder(
                 "Give it: checkpoint='folder'; or leave the other out."
             )
         return None
+    must, cure = "be the path of a folder", "For example checkpoint='run-1'."
     if not isinstance(checkpoint, (str, PathLike)) or not str(checkpoint):
-        raise InputTypeError(
-            f"minimize: `checkpoint` must be the path of a folder, got "
-            f"{shown(checkpoint)}. For example checkpoint='run-1'."
-        )
+        raise refused("minimize", "checkpoint", must, checkpoint, cure, InputTypeError)
     if "\0" in str(checkpoint):
-        raise InputError(
-            f"minimize: `checkpoint` must be the path of a folder, got "
-            f"{shown(checkpoint)}. Take the zero byte out of it."
-        )
+        cure = "Take the zero byte out of it."
+        raise refused("minimize", "checkpoint", must, checkpoint, cure)
     return Path(checkpoint).absolute()  # user code may change the working directory
 
 

@@ -78,10 +78,6 @@ def _wanted(what: Sequence[str], full: bool) -> list[str]:
 def _measure(console: Console, name: str, effort: Effort, full: bool) -> bool:
     """Make and keep the rows of a measure; return whether no bar is missed."""
     started, rows = time.perf_counter(), []
-    first, n_seeds = (
-        FIRST_SEEDS.get(name, 0),
-        effort.n_seeds if name in FIRST_SEEDS else 1,
-    )
     for row in MEASURES[name](effort):
         rows.append(row)
         console.print(f"  {_line(row)}", markup=False, highlight=False)
@@ -90,7 +86,7 @@ def _measure(console: Console, name: str, effort: Effort, full: bool) -> bool:
         rows,
         measure=name,
         command=f"dszog bench {name}{' --full' if full else ''}",
-        seeds=[first + k for k in range(n_seeds)],
+        seeds=[*effort.seeds(FIRST_SEEDS[name])] if name in FIRST_SEEDS else [0],
         seconds=time.perf_counter() - started,
         machine=machine(),
         versions=versions(),

@@ -6,6 +6,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from dszog_paper.data import Samples
 Block: TypeAlias = Callable[[], float]  # does some work: the seconds that count
 
 BATCH = 128
+WARM_UP = 20  # iterations that are not timed
 SLOW_CALL = 1e-3  # seconds
 BARS = {"iteration": 1.5, "slow": 1.02, "constraints": 1.2, "checkpoint": 1.02}
 LARGEST_MEMORY = 300.0  # MB
@@ -54,7 +56,6 @@ def iteration_seconds(
     method: dszog.DSZOG,
     n_iterations: int,
     *,
-    warm_up: int = 20,
     progress: bool = False,
     checkpoint: bool = False,
 ) -> float:
@@ -63,17 +64,17 @@ def iteration_seconds(
     The run tells the time itself, by when it asks for losses; the look at the
     constraints before and the check of the result after are not in it.
     """
-    record = Record(keeps_calls=False, times_calls=False)
+    record = Record(times_calls=False)
     with tempfile.TemporaryDirectory() as folder:
         dszog.minimize(
             make(record),
             method=method,
-            max_iterations=warm_up + n_iterations + 1,
+            max_iterations=WARM_UP + n_iterations + 1,
             seed=0,
             progress=progress,
             checkpoint=folder if checkpoint else None,
         )
-    return record.seconds_each(warm_up, warm_up + n_iterations)
+    return record.seconds_each(WARM_UP, WARM_UP + n_iterations)
 
 
 def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
@@ -90,20 +91,20 @@ def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
 def a9a_timing(effort: Effort) -> Iterator[Row]:
     """Time an iteration on a9a over a frozen NumPy evaluation of its queries."""
     rows, _ = a9a_rows(effort.data)
-    method, n, warm_up = as_timed(), effort.iterations, 20
+    method, n = as_timed(), effort.iterations
+    first, last = WARM_UP, WARM_UP + n
     data = PairwiseData(rows.dense, rows.y)
 
     def run(record: Record) -> Record:
         problem = _a9a_problem(rows, record)
-        dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
+        dszog.minimize(problem, method=method, max_iterations=last + 1, seed=0)
         return record
 
     # The same seed asks the same queries: what keeps them is not what is timed.
-    calls = run(Record()).of_iterations(warm_up, warm_up + n)
+    calls = run(Record()).of_iterations(first, last)
 
     def iterations() -> float:
-        record = run(Record(keeps_calls=False, times_calls=False))
-        return record.seconds_each(warm_up, warm_up + n)
+        return iteration_seconds(partial(_a9a_problem, rows), method, n)
 
     def frozen() -> float:
         before = time.perf_counter()
@@ -120,7 +121,7 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
     yield Row.of(
         f"iteration / time inside the problem's own values ({rows.name}, the same)",
         [
-            run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
+            run(Record(keeps_calls=False)).overhead(first, last)
             for _ in range(effort.n_blocks)
         ],
         unit="x",
@@ -197,32 +198,27 @@ def _lasting(values: Any, pause: float, per_value: float) -> Any:
 # ------------------------------------------------------------- an iteration over m
 
 
-def _rotated_block(
-    m: int,
-    method: dszog.DSZOG,
-    iterations: int,
-    pause: float = 0.0,
-    **more: Any,
-) -> Block:
+def _rotated_block(m: int, n: int, pause: float = 0.0, **more: Any) -> Block:
+    """Return a block of `n` iterations under `m` constraints."""
+
     def make(record: Record) -> dszog.Problem:
         def watched(losses: Any) -> Any:
             return record.losses(_lasting(losses, pause, 0.0) if pause else losses)
 
         return rotated_problem(m, watched)
 
-    return lambda: iteration_seconds(make, method, iterations, **more)
+    return lambda: iteration_seconds(make, as_timed(), n, **more)
 
 
 def over_constraints(effort: Effort) -> Iterator[Row]:
     """Time an iteration at m = 10^6 to 10^12 over one at 10^4, on the same rows."""
-    method, n = as_timed(), effort.iterations
-    first = _rotated_block(effort.counts[0], method, n)
-    for m in effort.counts[1:]:
+    n, (least, *others) = effort.iterations, effort.counts
+    for m in others:
         yield _compared(
-            f"iteration at m = {m:.0e} / at m = {effort.counts[0]:.0e}",
-            {"iteration": _rotated_block(m, method, n), "first": first},
+            f"iteration at m = {m:.0e} / at m = {least:.0e}",
+            {"iteration": _rotated_block(m, n), "first": _rotated_block(least, n)},
             effort.n_blocks,
-            BARS["constraints"] if m == effort.counts[-1] else None,
+            BARS["constraints"] if m == others[-1] else None,
         )
 
 
@@ -238,8 +234,8 @@ def against_plain(effort: Effort) -> Iterator[Row]:
 def _plain_row(m: int, effort: Effort) -> Row:
     # On pairs of generated rows: their values cost little, so that what is compared is
     # the algorithm.
-    problem, pairs = _pairs_of(m, DIM)
-    losses, is_small = problem.losses, m <= 10**5
+    losses, pairs = _losses_and_pairs(m)
+    is_small = m <= 10**5
     batch = min(BATCH, len(losses))
     plain = Plain(
         losses=losses.values,
@@ -262,7 +258,7 @@ def _plain_row(m: int, effort: Effort) -> Row:
 
     def make(record: Record) -> dszog.Problem:
         recorded = dszog.Losses(record.losses(losses.values_at), len(losses))
-        return dszog.Problem(recorded, problem.constraints, DIM)
+        return dszog.Problem(recorded, pairs, DIM)
 
     def ours() -> float:
         return iteration_seconds(make, as_timed(loss_batch=batch), effort.iterations)
@@ -276,16 +272,16 @@ def _plain_row(m: int, effort: Effort) -> Row:
     )
 
 
-def _pairs_of(m: int, dim: int) -> tuple[dszog.Problem, dszog.Constraints]:
-    """Return a problem with `m` black-box pairs, of about as many rows of each kind."""
+def _losses_and_pairs(m: int) -> tuple[dszog.Losses, dszog.Constraints]:
+    """Return `m` black-box pairs of about as many rows of each kind, and losses."""
     n_positive = next(n for n in range(math.isqrt(m), 0, -1) if m % n == 0)
     n_negative = m // n_positive
     rng = np.random.Generator(np.random.Philox(key=0))
-    X = rng.standard_normal((n_positive + n_negative, dim)) / np.sqrt(dim)
+    X = rng.standard_normal((n_positive + n_negative, DIM)) / np.sqrt(DIM)
     y = np.repeat([1.0, -1.0], [n_positive, n_negative])
     X += 0.2 * y[:, np.newaxis]
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0]).black_box()
-    return dszog.Problem(dszog.Losses.linear(X, y, _loss), pairs, dim), pairs
+    return dszog.Losses.linear(X, y, _loss), pairs
 
 
 # ----------------------------------------------------------------- memory and comforts
@@ -304,12 +300,12 @@ def memory(effort: Effort) -> Iterator[Row]:
 
 def comforts(effort: Effort) -> Iterator[Row]:
     """Time an iteration with a progress bar, or saved, over one without."""
-    n, method = effort.iterations, as_timed()
+    n = effort.iterations
     yield _compared(
         "iteration with progress / without",
         {
-            "shown": _rotated_block(10**6, method, n, progress=True),
-            "iteration": _rotated_block(10**6, method, n),
+            "shown": _rotated_block(10**6, n, progress=True),
+            "iteration": _rotated_block(10**6, n),
         },
         effort.n_blocks,
     )
@@ -318,8 +314,8 @@ def comforts(effort: Effort) -> Iterator[Row]:
         yield _compared(
             f"iteration saved with checkpoint= / not, where values {values}",
             {
-                "saved": _rotated_block(10**6, method, n, pause, checkpoint=True),
-                "iteration": _rotated_block(10**6, method, n, pause),
+                "saved": _rotated_block(10**6, n, pause, checkpoint=True),
+                "iteration": _rotated_block(10**6, n, pause),
             },
             max(effort.n_blocks // 2, 3),
             BARS["checkpoint"] if pause else None,

@@ -43,6 +43,10 @@ class Member:
     worst: Callable[[FloatArray], float]
     optimum: float
 
+    def gap(self, x: FloatArray) -> float:
+        """Return how far above the optimum a point is, relative to it."""
+        return (self.objective(x) - self.optimum) / abs(self.optimum)
+
     def noisy(self, size: float) -> Member:
         """Return the same problem with noise in all values, relative to each.
 
@@ -359,9 +363,7 @@ def queries_to(
     last = np.full(len(member.x0), np.nan)
 
     def judge(x: FloatArray, n_losses: int, n_rows: int, seconds: float) -> None:
-        gap = (member.objective(x) - member.optimum) / abs(member.optimum)
-        worst = member.worst(x)
-        found["gap"], found["worst"] = gap, worst
+        found["gap"], found["worst"] = gap, worst = member.gap(x), member.worst(x)
         for name, (most, violation) in TARGETS.items():
             if found[name] is None and gap <= most and worst <= violation:
                 found[name], found[f"{name}_constraints"] = n_losses + n_rows, n_rows
@@ -410,8 +412,10 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """In words."""
         return f"{self.make.__name__}, d = {self.dim}"
+
+    def run(self, seed: int) -> dict[str, Any]:
+        return queries_to(self.make(self.dim, seed), self.budget, seed)
 
 
 T3, T2 = {"T3": np.inf}, {"T2": np.inf}
@@ -447,21 +451,15 @@ def families(effort: Effort) -> Iterator[Row]:
     In full from 20 to 200 variables, with three seeds. T1: gap 2 %, worst violation of
     all constraints 0.03; T2: 0.5 %, 0.005; T3: 0.05 %, 1e-4.
     """
-    seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
-    is_full = effort.n_seeds > 1
+    seeds, is_full = effort.seeds(FIRST_SEED), effort.is_full
     for cell in CELLS if is_full else CELLS[:2]:
-        runs = [_with(cell, s) for s in seeds]
-        yield from family_rows(cell, runs)
+        yield from family_rows(cell, [cell.run(seed) for seed in seeds])
     if is_full:
-        yield from family_rows(LARGE, [_with(LARGE, FIRST_SEED)])
+        yield from family_rows(LARGE, [LARGE.run(FIRST_SEED)])
     for cell in MIXED if is_full else MIXED[:1]:
         yield _row_of_sizes(cell, seeds)
     for size in NOISES if is_full else NOISES[:1]:
         yield from _rows_of_noise(size, seeds)
-
-
-def _with(cell: Cell, seed: int) -> dict[str, Any]:
-    return queries_to(cell.make(cell.dim, seed), cell.budget, seed)
 
 
 def _row_of_sizes(cell: Cell, seeds: Iterable[int]) -> Row:

@@ -51,11 +51,9 @@ class ForeignProblem:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return len(self.x0)
 
     def constraints(self, x: FloatArray) -> FloatArray:
-        """Return the values of all constraints."""
         return self.at(x, np.arange(self.m))
 
     def violation(self, x: FloatArray, values: FloatArray) -> float:

@@ -37,7 +37,7 @@ class Record:
     needs whose iterations are timed.
     """
 
-    keeps_calls: bool = True
+    keeps_calls: bool = True  # of those that are timed
     times_calls: bool = True
     calls: list[Call] = field(default_factory=list)
     began: list[float] = field(default_factory=list)  # seconds, one per loss call
@@ -46,39 +46,31 @@ class Record:
 
     def losses(self, values: Values) -> Values:
         """Return the losses, recorded: each iteration asks for them once."""
+        made = self._made("loss", values)
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
             self.began.append(time.perf_counter())
-            if not (self.times_calls or self.keeps_calls):
-                return values(points, indices)
             self.inside_before.append(self.inside)
-            return self._made("loss", values, points, indices)
+            return made(points, indices)
 
         return recorded
 
     def pairs(self, values: Values) -> Values:
-        """Return the constraints, recorded."""
-        if not (self.times_calls or self.keeps_calls):
+        return self._made("pair", values)
+
+    def _made(self, kind: Literal["loss", "pair"], values: Values) -> Values:
+        if not self.times_calls:
             return values
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
-            return self._made("pair", values, points, indices)
+            if self.keeps_calls:
+                self.calls.append(Call(kind, np.array(points), np.array(indices)))
+            before = time.perf_counter()
+            answer = values(points, indices)
+            self.inside += time.perf_counter() - before
+            return answer
 
         return recorded
-
-    def _made(
-        self,
-        kind: Literal["loss", "pair"],
-        values: Values,
-        points: FloatArray,
-        indices: IntArray,
-    ) -> Any:
-        if self.keeps_calls:
-            self.calls.append(Call(kind, np.array(points), np.array(indices)))
-        before = time.perf_counter()
-        answer = values(points, indices)
-        self.inside += time.perf_counter() - before
-        return answer
 
     def overhead(self, first: int, last: int) -> float:
         """Return the time of these iterations over that inside their calls."""

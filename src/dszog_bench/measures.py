@@ -13,6 +13,7 @@ from dszog_bench.costs import (
 )
 from dszog_bench.families import FIRST_SEED as FIRST_OF_FAMILIES
 from dszog_bench.families import families
+from dszog_bench.grid.measure import FIRST_SEED as FIRST_OF_GRID
 from dszog_bench.grid.measure import grid
 from dszog_bench.peers import peers
 from dszog_bench.records import Measure
@@ -40,7 +41,7 @@ MEASURES: dict[str, Measure] = {
     "wall": wall,
 }
 
-FIRST_SEEDS = {"grid": 0} | dict.fromkeys(
+FIRST_SEEDS = {"grid": FIRST_OF_GRID} | dict.fromkeys(
     ("peers", "families", "wall"), FIRST_OF_FAMILIES
 )
 """Of measures that are made with several seeds; all others have the seed 0."""

@@ -71,7 +71,6 @@ class Counted:
         return float(self._looked("fun", self.problem.fun, x))
 
     def constraints(self, x: FloatArray) -> FloatArray:
-        """Return all constraints."""
         found: FloatArray = self._looked("constraints", self.problem.constraints, x)
         return found
 
@@ -222,7 +221,7 @@ def peers(effort: Effort) -> Iterator[Row]:
     """Count the values that other solvers need on the relaxed pairs, to T1."""
     member = relaxed(50, FIRST_SEED)
     for method, queries in OURS.items():
-        seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
+        seeds = effort.seeds(FIRST_SEED)
         yield row_of(method, [_ours(member, queries, seed, method) for seed in seeds])
     seconds = effort.peer_seconds
     for name in PEERS:

@@ -34,17 +34,20 @@ class Effort:
     counts: tuple[int, ...] = (10**4, 10**6, 10**8, 10**10, 10**12)  # for iterations
     headline_iterations: int = 40_000  # on all of a9a
     n_seeds: int = 1  # of runs whose answers are looked at
-    share: float = 0.25  # of the iterations, queries or seconds these have in full
     peer_seconds: float = 20.0  # that each solver has
     data: Path | None = None  # the folder with data sets
     output: Path = Path("dszog-bench")  # keeps what is finished of a long measure
 
-    def of(self, n: int) -> int:
-        return max(round(self.share * n), 1)
+    @property
+    def is_full(self) -> bool:
+        return self.n_seeds > 1
+
+    def seeds(self, first: int) -> range:
+        return range(first, first + self.n_seeds)
 
 
 QUICK = Effort()
-FULL = Effort(iterations=1000, n_blocks=25, n_seeds=3, share=1.0, peer_seconds=60.0)
+FULL = Effort(iterations=1000, n_blocks=25, n_seeds=3, peer_seconds=60.0)
 
 
 @dataclass(frozen=True, kw_only=True)

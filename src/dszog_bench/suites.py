@@ -109,9 +109,8 @@ def judged(runs: Sequence[dict[str, Any]]) -> None:
 
 def suites(effort: Effort, half: Half = "reporting") -> Iterator[Row]:
     """Solve problems of CUTEst and bbob-constrained, beside other solvers."""
-    is_full = effort.n_seeds > 1
     runs: list[dict[str, Any]] = []
-    for problem in sample(half, FULL_SAMPLE if is_full else QUICK_SAMPLE):
+    for problem in sample(half, FULL_SAMPLE if effort.is_full else QUICK_SAMPLE):
         made = [run(problem, OURS)]
         for solver in SOLVERS:
             name = f"{problem.kind} {problem.name} {solver}".replace(">=", "from")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -16,7 +16,7 @@ from dszog.show.progress.summary import duration
 from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import RecordFolder, execute
-from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
+from dszog_paper.protocol import FULL, QUICK, Limit, Protocol
 from dszog_paper.report import readings, write_report
 from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
@@ -41,8 +41,8 @@ def run_paper(
     data: Path | None = None,
     download: bool = False,
     command: str = "",
-) -> int:
-    """Make the tables and figures; return 0 when all of them are complete."""
+) -> None:
+    """Make the tables and figures, all of them or those that are named."""
     # Records that are in `output` are not made again. `command` is what was typed, for
     # the report; the other arguments are those of the command line.
     protocol = _protocol(FULL if full else QUICK, limit, seconds, repetitions)
@@ -71,28 +71,19 @@ def run_paper(
         console.print(f"* {said}", markup=False)
     for path in write_report(results, output):
         console.print(f"Wrote {path}", markup=False)
-    empty = [
-        f"{table['number']}, {row['data']}, {column}"
-        for table in results["tables"]
-        for row in table["rows"]
-        for column, cell in row["cells"].items()
-        if cell is None
-    ]
-    if empty:
-        console.print(f"Not complete: {'; '.join(empty[:5])}", markup=False)
-    return 1 if empty else 0
 
 
 def _protocol(
     protocol: Protocol, limit: Limit, seconds: float | None, repetitions: int | None
 ) -> Protocol:
-    changes: dict[str, Any] = {"limit": limit}
-    if seconds is not None:
-        changes["seconds"] = seconds
-    if repetitions is not None:
-        changes["n_repetitions"] = repetitions
-        changes["n_selection"] = min(repetitions, protocol.n_selection)
-    return replace(protocol, **changes)
+    n = repetitions or protocol.n_repetitions
+    return replace(
+        protocol,
+        limit=limit,
+        seconds=seconds or protocol.seconds,
+        n_repetitions=n,
+        n_selection=min(n, protocol.n_selection),
+    )
 
 
 def _absent(data: str | None, *, download: bool) -> frozenset[str]:
@@ -103,8 +94,8 @@ def _absent(data: str | None, *, download: bool) -> frozenset[str]:
         if files is None:
             continue  # generated
         if download:
-            fetch(files.files["train"], data=data)
-        elif not find(files.files["train"], data=data):
+            fetch(files["train"], data=data)
+        elif not find(files["train"], data=data):
             absent.add(name)
     return frozenset(absent)
 
@@ -175,23 +166,20 @@ def _run(
     data: str | None,
 ) -> None:
     """Run stage after stage until nothing is missing."""
-    n_done, n_known, stage = 0, 0, 0
+    n_done, stage = 0, 0
     started = last = time.monotonic()
     with counting_bar(console, "runs") as bar:
         line = bar.add_task("", total=None)
-
-        def report(unit: Unit, record: dict[str, Any]) -> None:
-            nonlocal n_done, last
-            n_done += 1
-            now = time.monotonic()
-            left = duration((now - started) / n_done * (n_known - n_done))
-            text = f"stage {stage}, about {left} left in it"
-            bar.update(line, completed=n_done, description=text)
-            if not console.is_terminal and now - last > LINE_EVERY:
-                last = now
-                console.print(f"{n_done} runs, {text}", markup=False)
-
         while units := missing(tables, store.get):
             stage, n_known = stage + 1, n_done + len(units)
             bar.update(line, total=n_known)
-            execute(units, store, data=data, jobs=jobs, report=report)
+            with closing(execute(units, store, data=data, jobs=jobs)) as runs:
+                for _ in runs:
+                    n_done += 1
+                    now = time.monotonic()
+                    left = duration((now - started) / n_done * (n_known - n_done))
+                    text = f"stage {stage}, about {left} left in it"
+                    bar.update(line, completed=n_done, description=text)
+                    if not console.is_terminal and now - last > LINE_EVERY:
+                        last = now
+                        console.print(f"{n_done} runs, {text}", markup=False)

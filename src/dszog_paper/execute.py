@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dszog.cli.files import write_whole
 from dszog.errors import EvaluationError
@@ -19,7 +19,7 @@ from dszog_paper.runner import run_unit
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-Report = Callable[[Unit, dict[str, Any]], None]
+Made: TypeAlias = tuple[Unit, dict[str, Any]]  # a unit and its record
 
 
 class RecordFolder:
@@ -54,50 +54,37 @@ class RecordFolder:
 
 
 def execute(
-    units: Sequence[Unit],
-    store: RecordFolder,
-    *,
-    data: str | None = None,
-    jobs: int = 1,
-    report: Report | None = None,
-) -> None:
-    """Run every unit that has no record yet, and call `report` with each that has now.
+    units: Sequence[Unit], store: RecordFolder, *, data: str | None, jobs: int
+) -> Generator[Unit, None, None]:
+    """Run units by `jobs` processes; yield each when its record is kept.
 
-    The real data sets are in the folder `data`. Runs are made by `jobs` processes.
+    The real data sets are in the folder `data`. Closed early, it begins no more runs.
     """
-    todo = [unit for unit in units if store.get(unit) is None]
-
-    def keep(unit: Unit, record: dict[str, Any]) -> None:
+    made = _on_processes(units, data, jobs) if jobs > 1 else _here(units, data)
+    for unit, record in made:
         store.put(unit, record)
-        if report is not None:
-            report(unit, record)
-
-    if jobs == 1:
-        for unit in todo:
-            keep(unit, run_unit(unit, data))
-    else:
-        _on_processes(todo, data, jobs, keep)
+        yield unit
 
 
-def _on_processes(
-    todo: Sequence[Unit], data: str | None, jobs: int, keep: Report
-) -> None:
+def _here(units: Sequence[Unit], data: str | None) -> Iterator[Made]:
+    return ((unit, run_unit(unit, data)) for unit in units)
+
+
+def _on_processes(units: Sequence[Unit], data: str | None, jobs: int) -> Iterator[Made]:
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
         try:
-            futures = {pool.submit(run_unit, unit, data): unit for unit in todo}
+            futures = {pool.submit(run_unit, unit, data): unit for unit in units}
             for future in as_completed(futures):
-                keep(futures[future], future.result())
+                yield futures[future], future.result()
         except BrokenProcessPool as error:
             raise EvaluationError(
                 f"dszog paper: a process was lost in the middle of a run ({error}). "
                 "What was finished is kept: see that there is memory enough, and call "
                 "again with the same --output to go on."
             ) from None
-        except BaseException:
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
 
 
 @contextmanager

@@ -75,14 +75,12 @@ def assemble(
         "descriptions": _descriptions(tables if described is None else described, data),
         "tables": [_table(table, get) for table in tables],
         "figures": _figures(tables, get),
-        "records": [_in_short(get(unit)) for unit in all_units(tables, get)],
+        "records": [
+            {name: value for name, value in record.items() if name != "trace"}
+            for record in map(get, all_units(tables, get))
+            if record is not None
+        ],
     }
-
-
-def _in_short(record: Record | None) -> Record | None:
-    if record is None:
-        return None
-    return {k: value for k, value in record.items() if k != "trace"}
 
 
 def _found(cell: Cell, get: Get) -> list[Record]:

@@ -48,7 +48,7 @@ def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
         "unit": unit.as_json(),
         **judged,
         "n_constraints": len(task.constraints),
-        "dim": task.features.dim,
+        "dim": task.dim,
         "objective": task.objective(w),
         "train_accuracy": task.accuracy(w, "train"),
         "validation_accuracy": task.accuracy(w, "validation"),

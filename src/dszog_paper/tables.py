@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ from dszog_paper.protocol import (
 PAIRWISE = ("a9a", "w8a", "gen", "svm")
 FAIRNESS = ("D1", "D2", "D3", "D4")
 BASELINES = ("zoscgd", "zopsgd", "acczomda", "accszofw")
+FORMS: tuple[Form, ...] = ("lifted", "full")  # of the same set of pairs
 LABELS = {
     "dszog": "DSZOG",
     OURS: "DSZOG, our settings",
@@ -129,14 +131,11 @@ class Table:
         return tuple(dict.fromkeys(cell.column for cell in self.cells))
 
 
-def all_units(tables: Iterable[Table], get: Get) -> Iterator[Unit]:
-    """Yield every run that is reported or was chosen from, as far as they are known."""
-    seen = set()
-    for cell in (cell for table in tables for cell in table.cells):
-        for unit in cell.units(get) + cell.choice.follow(get)[0]:
-            if unit.key not in seen:
-                seen.add(unit.key)
-                yield unit
+def all_units(tables: Iterable[Table], get: Get) -> list[Unit]:
+    """Return each run that is reported or was chosen from, as far as they are known."""
+    cells = [cell for table in tables for cell in table.cells]
+    units = (cell.units(get) + cell.choice.follow(get)[0] for cell in cells)
+    return list(dict.fromkeys(chain.from_iterable(units)))
 
 
 def missing(tables: Iterable[Table], get: Get) -> list[Unit]:
@@ -180,11 +179,8 @@ class _Runs:
         return Choice(unit=unit, stages=stages, n_selection=self.protocol.n_selection)
 
     def published(self, data: str) -> Choice:
-        protocol = self.protocol
-        end = protocol.iterations
-        return self.choice(
-            data, "dszog", protocol.stages, setting=PUBLISHED, iterations=end
-        )
+        stages, end = self.protocol.stages, self.protocol.iterations
+        return self.choice(data, "dszog", stages, setting=PUBLISHED, iterations=end)
 
     def ours(self, data: str) -> Choice:
         """Return our settings, with the iterations that cost the same queries."""
@@ -209,28 +205,23 @@ def _comparison(runs: _Runs, number: int, title: str, rows: Sequence[str]) -> Ta
     """Tables 2 and 3: all methods."""
     cells = []
     for data in rows:
-        columns: list[tuple[str, str, Choice, Form | None]] = [
-            ("dszog", LABELS["dszog"], runs.published(data), None),
-            (OURS, LABELS[OURS], runs.ours(data), None),
+        forms = FORMS if data in PAIRWISE else FORMS[:1]
+        columns: list[tuple[str, Choice, Form | None]] = [
+            ("dszog", runs.published(data), None),
+            (OURS, runs.ours(data), None),
+            *((m, runs.baseline(data, m), form) for m in BASELINES for form in forms),
         ]
-        for method in BASELINES:
-            choice, label = runs.baseline(data, method), LABELS[method]
-            if data in PAIRWISE:
-                columns.append((method, f"{label}, lifted", choice, "lifted"))
-                columns.append((method, f"{label}, full", choice, "full"))
-            else:
-                columns.append((method, label, choice, "lifted"))
-        known = PRINTED.get(number, {}).get(data, {})
         cells += [
             Cell(
                 row=data,
-                column=label,
+                column=LABELS[method]
+                + (f", {form}" if form and data in PAIRWISE else ""),
                 choice=choice,
                 form=form,
                 n_repetitions=runs.protocol.n_repetitions,
-                printed=known.get(method),
+                printed=PRINTED[number][data].get(method),
             )
-            for method, label, choice, form in columns
+            for method, choice, form in columns
         ]
     return Table(number=number, title=title, cells=tuple(cells))
 

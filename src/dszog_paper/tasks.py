@@ -24,21 +24,10 @@ THRESHOLD = 0.01  # of covariances; the paper does not state it
 ZERO_SCORE = 1e-12  # scores below this are 0, and predict the class +1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Features:
-    """What scores are linear in, for each part of a split."""
+def features(split: Split, model: Model = "linear") -> dict[str, FloatArray]:
+    r"""Return what scores are linear in, for each part of a split.
 
-    train: FloatArray
-    validation: FloatArray
-    test: FloatArray
-
-    @property
-    def dim(self) -> int:
-        return int(self.train.shape[1])
-
-
-def features(split: Split, model: Model = "linear") -> Features:
-    r"""Return the rows themselves, or their kernels with all training rows.
+    The rows themselves, or their kernels with all training rows.
 
     The kernel is :math:`\exp(-\gamma \|x - x'\|^2)` with :math:`1/\gamma` the median
     squared distance of training rows; the paper does not state the width.
@@ -47,20 +36,13 @@ def features(split: Split, model: Model = "linear") -> Features:
         name: getattr(split, name).dense for name in ("train", "validation", "test")
     }
     if model == "linear":
-        return Features(**parts)
+        return parts
     centres = parts["train"]
     width = float(np.median(pdist(centres, "sqeuclidean")))
-    kernels = {
+    return {
         name: frozen_floats(np.exp(-cdist(rows, centres, "sqeuclidean") / width))
         for name, rows in parts.items()
     }
-    return Features(**kernels)
-
-
-def predict(scores: FloatArray) -> FloatArray:
-    """Return the class of each score; a score of 0 predicts +1."""
-    classes: FloatArray = np.where(scores >= -ZERO_SCORE, 1.0, -1.0)
-    return classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +53,29 @@ class Task:
     them; :meth:`problem` hides this from the others.
     """
 
-    name: str  # "pairwise" or "fairness"
     split: Split
-    features: Features
+    features: dict[str, FloatArray]  # by part
     losses: Any
     constraints: Any
     loosened: Any  # the constraints, each allowed to be off by `TOLERANCE`
 
+    @property
+    def dim(self) -> int:
+        return int(self.features["train"].shape[1])
+
     def problem(self, *, white_constraints: bool, gradient: bool = False) -> Any:
         """Return the problem with as much known as a method is given."""
-        losses = self.losses
+        losses, constraints = self.losses, self.constraints
         if not gradient:
-            losses = dszog.Losses(self.losses.values, len(self.losses))
-        constraints = self.constraints
+            losses = dszog.Losses(losses.values, len(losses))
         if not white_constraints:
             constraints = constraints.black_box()
-        return dszog.Problem(losses, constraints, self.features.dim)
+        return dszog.Problem(losses, constraints, self.dim)
 
     def accuracy(self, w: FloatArray, part: str) -> float:
         """Return the accuracy on ``"train"``, ``"validation"`` or ``"test"``."""
-        right = predict(getattr(self.features, part) @ w) == getattr(self.split, part).y
+        is_positive = self.features[part] @ w >= -ZERO_SCORE
+        right = is_positive == (getattr(self.split, part).y > 0)
         return float(right.mean())
 
     def objective(self, w: FloatArray) -> float:
@@ -126,8 +111,8 @@ class Task:
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000)
-        model.fit(self.features.train, self.split.train.y)
-        return float(model.score(self.features.test, self.split.test.y))
+        model.fit(self.features["train"], self.split.train.y)
+        return float(model.score(self.features["test"], self.split.test.y))
 
 
 def _judged(constraints: Any, w: FloatArray) -> tuple[float, float]:
@@ -150,7 +135,7 @@ def pairwise_task(split: Split, model: Model = "linear") -> Task:
     :math:`c`, which is 1 here.
     """
     known = features(split, model)
-    X, y = known.train, split.train.y
+    X, y = known["train"], split.train.y
 
     def values(points: FloatArray, indices: IntArray) -> Any:
         return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
@@ -161,7 +146,6 @@ def pairwise_task(split: Split, model: Model = "linear") -> Task:
         return slopes[:, np.newaxis] * X[indices]
 
     return Task(
-        name="pairwise",
         split=split,
         features=known,
         losses=dszog.Losses(values, len(y), gradient=gradient),
@@ -202,14 +186,10 @@ class CovarianceConstraints(dszog.Constraints):
     def dim(self) -> int:
         return int(self._X.shape[1])
 
-    def covariances(self, points: FloatArray) -> FloatArray:
-        """Return the covariances at each point, shape (k, 2 r)."""
-        scores = np.minimum(0.0, points @ self._X.T * self._signs)
-        found: FloatArray = scores @ self._weights
-        return found
-
     def _values_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        found = self.covariances(points)[:, indices % self._n_half]
+        scores = np.minimum(0.0, points @ self._X.T * self._signs)
+        covariances = scores @ self._weights  # (k, 2 r)
+        found: FloatArray = covariances[:, indices % self._n_half]
         return found * self._sides(indices) - self._threshold
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
@@ -236,7 +216,7 @@ def fairness_task(split: Split, model: Model = "linear") -> Task:
             "fair about. Use data with some, such as D1 to D4."
         )
     known = features(split, model)
-    X, y = known.train, train.y
+    X, y = known["train"], train.y
 
     def values(points: FloatArray, indices: IntArray) -> Any:
         return np.maximum(1.0 - y[indices] * (points @ X[indices].T), 0.0)
@@ -250,7 +230,6 @@ def fairness_task(split: Split, model: Model = "linear") -> Task:
         for threshold in (THRESHOLD, THRESHOLD + TOLERANCE)
     )
     return Task(
-        name="fairness",
         split=split,
         features=known,
         losses=dszog.Losses(values, len(y), gradient=gradient),

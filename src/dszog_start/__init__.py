@@ -8,27 +8,38 @@ from __future__ import annotations
 
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
-def main() -> None:
-    """Load the command line and run it; a signal before is one line and its code."""
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[list[int]]:
+    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
     received: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
         received.append(number)
         raise KeyboardInterrupt
 
-    said = "Interrupted before anything was done."
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        from dszog.cli import main as run
-
-        with suppress(ModuleNotFoundError):  # `run` says which one, and the cure
-            import dszog.cli.app
-            import dszog.cli.solve  # noqa: F401
+        yield received
+    finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def main() -> None:
+    """Load the command line and run it; a signal before is one line and its code."""
+    received: list[int] = []
+    said = "Interrupted before anything was done."
+    try:
+        with sigterm_as_interrupt() as received:
+            from dszog.cli import main as run
+
+            with suppress(ModuleNotFoundError):  # `run` says which one, and the cure
+                import dszog.cli.app
+                import dszog.cli.solve  # noqa: F401
         said = "Interrupted."
         run()
     except KeyboardInterrupt:  # commands answer it themselves once they have begun

@@ -21,8 +21,7 @@ KEPT = Path(__file__).parents[2] / "benchmarks"
 METHOD = dszog.DSZOG.as_published(loss_batch=16, constraint_batch=16, dual_batch=16)
 
 
-def pairwise() -> tuple[PairwiseData, Any, Any]:
-    """Return stand-in rows, their losses and their pairs as the library has them."""
+def test_frozen_values_are_those_the_library_asked_for() -> None:
     rows = stand_in("a9a")
     X, y = rows.dense, rows.y
 
@@ -30,22 +29,12 @@ def pairwise() -> tuple[PairwiseData, Any, Any]:
         return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
 
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=0.2)
-    return PairwiseData(X, y, margin=0.2), losses, pairs
-
-
-def recorded_problem(losses: Any, n: int, pairs: Any, record: Record) -> dszog.Problem:
-    """Return the black-box problem whose calls are recorded."""
-    return dszog.Problem(
-        dszog.Losses(record.losses(losses), n),
+    data, record = PairwiseData(X, y, margin=0.2), Record()
+    problem = dszog.Problem(
+        dszog.Losses(record.losses(losses), len(y)),
         dszog.Constraints(record.pairs(pairs.values), len(pairs)),
         pairs.dim,
     )
-
-
-def test_frozen_values_are_those_the_library_asked_for() -> None:
-    data, losses, pairs = pairwise()
-    record = Record()
-    problem = recorded_problem(losses, len(data.y), pairs, record)
 
     result = dszog.minimize(problem, method=METHOD, max_iterations=6, seed=3)
 

@@ -20,8 +20,6 @@ Dszog: TypeAlias = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def dszog(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Dszog:
     """Return what runs `dszog ...` in this process: exit code, output, errors."""
-    pytest.importorskip("cyclopts")
-    pytest.importorskip("rich")
     from dszog import cli
 
     monkeypatch.setenv("COLUMNS", "300")
@@ -35,6 +33,14 @@ def dszog(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return int(ended.value.code or 0), said.out, said.err
 
     return run
+
+
+def refused(dszog: Dszog, *words: Any) -> str:
+    """Return the one line that was said, on standard error, of a wrong command."""
+    code, said, told = dszog(*words)
+    assert (code, said, told.count("\n")) == (2, "", 1), (words, said, told)
+    assert told.startswith(f"dszog {words[0]}: ")
+    return told
 
 
 def start(*words: str, before: str = "", **more: str) -> subprocess.Popen[str]:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("cyclopts")
-pytest.importorskip("rich")
 
 from dszog_bench import command
 from dszog_bench.measures import BY_DEFAULT, MEASURES

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cyclopts")
-pytest.importorskip("rich")
 
 from dszog import __version__ as version
 from dszog import minimize

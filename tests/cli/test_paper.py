@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 
 
 from dszog_paper import command
-from tests.cli.conftest import Dszog
+from tests.cli.conftest import Dszog, refused
 from tests.paper.test_protocol import TINY
 
 
@@ -38,11 +38,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_work_is_told_in_a_line(
     dszog: Dszog, words: str, says: str
 ) -> None:
-    code, _, told = dszog("paper", *words.split())
-    assert code == 2
-    assert told.startswith("dszog paper: ")
-    assert says in told
-    assert told.count("\n") == 1
+    assert says in refused(dszog, "paper", *words.split())
 
 
 def test_tables_of_words_need_no_runs_and_the_verdict_is_said(

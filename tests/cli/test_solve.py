@@ -16,12 +16,11 @@ from typing import Any, TypeAlias
 import pytest
 
 pytest.importorskip("cyclopts")
-pytest.importorskip("rich")
 
 import dszog
 import dszog.cli.solve as solve_module
 from dszog.cli.loading import load_problem
-from tests.cli.conftest import COMMAND, SOURCE, Dszog, start
+from tests.cli.conftest import SOURCE, Dszog, start
 
 Solve: TypeAlias = Callable[..., tuple[int, str]]
 
@@ -283,6 +282,7 @@ def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
         ("import dszog\n\nproblem = 1 / 0\n", "line 3: ZeroDivisionError: division by"),
         ("problem = (\n", "line 1: SyntaxError: '(' was never closed"),
         ("import sys\nsys.exit(0)\n", "line 2: SystemExit: 0"),
+        ("def problem():\n    raise SystemExit(0)\n", "line 2: SystemExit: 0"),
         ("raise ValueError('No data.')\n", "line 1: ValueError: No data. Fix"),
     ],
 )
@@ -428,14 +428,9 @@ def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
         f"            signal.raise_signal(signal.{name})\n"
         "sys.meta_path.insert(0, Presser())\n"
     )
-    words = f"import pressing; {COMMAND}", "solve", "model.py:problem"
-    process = subprocess.Popen(
-        [sys.executable, "-c", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), "."])},
-    )
+    paths = os.pathsep.join([str(SOURCE), "."])
+    words = ("solve", "model.py:problem")
+    process = start(*words, before="import pressing; ", PYTHONPATH=paths)
     assert finish(process) == (code, "", "Interrupted before anything was done.\n")
 
 

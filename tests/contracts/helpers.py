@@ -17,7 +17,7 @@ from dszog.maths.gradients import DIRECTIONS
 from dszog.maths.subproblems import Box, Domain, Polyhedron
 from dszog.maths.subproblems.linearised import LinearisedSet
 from dszog.maths.subproblems.rows import BoxRows
-from dszog.methods import FeasibleMethod, Method
+from dszog.methods import FeasibleMethod, Info, Method
 from dszog.methods.linearised import LinearisedMethod
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.spider import SpiderMethod
@@ -203,7 +203,6 @@ def tangents(kind: Kind) -> LinearisedSet:
     """Return the constraints of the problem, to be replaced by tangents."""
     sides = np.full(kind.dim, LOWER), np.full(kind.dim, UPPER)
     return LinearisedSet(
-        dim=kind.dim,
         indices=np.arange(kind.m),
         families=(BoxRows(*sides),),
         trust_radius=0.7,
@@ -309,12 +308,17 @@ def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     )
 
 
+def told(method: Method, problem: Problem, state: Any) -> tuple[Any, Info]:
+    """Return the next state, and what is said of the iteration."""
+    queries = method.ask(state)
+    return method.tell(state, queries, evaluate(problem, queries))
+
+
 def walk(method: Method, problem: Problem, state: Any, iterations: int) -> list[Any]:
     """Return the state and those that follow it."""
     states = [state]
     for _ in range(iterations):
-        queries = method.ask(states[-1])
-        states.append(method.tell(states[-1], queries, evaluate(problem, queries))[0])
+        states.append(told(method, problem, states[-1])[0])
     return states
 
 
@@ -345,6 +349,12 @@ def trip(cell: Cell) -> Trip:
 def advance(method: Method, problem: Problem, state: Any, iterations: int) -> Any:
     """Return the state that lies this many iterations ahead."""
     return walk(method, problem, state, iterations)[-1]
+
+
+def after(method: Method, problem: Problem, iterations: int, seed: int = 0) -> Any:
+    """Return the state after so many iterations from the start of a problem."""
+    start = method.init(problem.x0, problem.size, seed)
+    return advance(method, problem, start, iterations)
 
 
 def digest(value: object) -> object:

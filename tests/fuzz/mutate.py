@@ -142,11 +142,11 @@ def tree(rng: Rng, value: Any, n_changes: int) -> Any:
     """Return JSON with some of its nodes replaced, deleted, repeated or exchanged."""
     made = json.loads(json.dumps(value))
     for _ in range(n_changes):
-        holders = list(_holders(made))
-        if not holders:
+        places = list(holders(made))
+        if not places:
             return pick(rng, VALUES)
-        holder, key = pick(rng, holders)
-        other, other_key = pick(rng, holders)
+        holder, key = pick(rng, places)
+        other, other_key = pick(rng, places)
         kind = int(rng.integers(6))
         if kind <= 2:
             holder[key] = json.loads(json.dumps(pick(rng, VALUES)))
@@ -159,7 +159,7 @@ def tree(rng: Rng, value: Any, n_changes: int) -> Any:
     return made
 
 
-def _holders(value: Any) -> Any:
+def holders(value: Any) -> Any:
     """Yield every place of a tree as a container and a key."""
     stack = [value]
     while stack:
@@ -206,7 +206,7 @@ def checkpoint(rng: Rng, seed: bytes) -> bytes:
     chance = rng.random()
     if chance < 0.10:
         return flipped(rng, seed)
-    prefix, header, arrays = _opened(seed)
+    prefix, header, arrays = opened(seed)
     if chance < 0.25:
         header = tree(rng, header, int(rng.integers(1, 3)))
     elif chance < 0.75 and arrays:
@@ -227,17 +227,18 @@ def checkpoint(rng: Rng, seed: bytes) -> bytes:
         json_bytes(rng, header) if rng.random() < 0.2 else json.dumps(header).encode()
     )
     claimed = len(body) if rng.random() < 0.95 else pick(rng, (0, 2**31, 2**16 + 1))
-    return _signed(prefix, claimed, body, arrays)
+    return signed(prefix, claimed, body, arrays)
 
 
-def _opened(seed: bytes) -> tuple[list[Any], Any, list[bytes]]:
+def opened(seed: bytes) -> tuple[list[Any], Any, list[bytes]]:
     """Return the parts of a container: what comes first, the header, the arrays."""
     *prefix, length = PREFIX.unpack_from(seed)
     header = json.loads(seed[PREFIX.size : PREFIX.size + length])
     return prefix, header, _cut(header["arrays"], seed[PREFIX.size + length : -32])
 
 
-def _signed(prefix: list[Any], length: int, body: bytes, arrays: list[bytes]) -> bytes:
+def signed(prefix: list[Any], length: int, body: bytes, arrays: list[bytes]) -> bytes:
+    """Return a container of these parts, with the checksum that fits them."""
     made = PREFIX.pack(*prefix, length) + body + b"".join(arrays)
     return made + hashlib.sha256(made).digest()
 

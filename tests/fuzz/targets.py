@@ -14,7 +14,6 @@ import numpy as np
 
 import dszog
 import dszog.save.store
-from dszog._version import VERSION
 from dszog.contract import ProblemSize, cost
 from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
@@ -30,15 +29,13 @@ from dszog.save.checkpoints import (
 )
 from dszog.save.encoding import pack_value
 from dszog.save.files import write_whole
-from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.fingerprint import fingerprint
 from dszog.save.looking import look_at
 from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
 from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
-from tests.save.cells import CELLS, Cell, Killed
-
-SOURCE = Path(dszog.__file__).parent
+from tests.save.cells import CELLS, Cell, Killed, die_at
 
 
 @dataclass(frozen=True)
@@ -159,30 +156,18 @@ class Saved:
             kill_at = {0: 10**9, 1: 1, 3: 4, 5: 4, 7: 4}.get(number, 10**9)
             if not number:  # one that has calls to tell of
                 self.folders[-1].mkdir()
-                note = pack_value({"kind": "sizes"}, NOTE, VERSION)
+                note = pack_value({"kind": "sizes"}, NOTE)
                 write_whole(self.folders[-1] / NAME, note)
-            self._make(cell, self.folders[-1], kill_at)
+            with contextlib.suppress(Killed):
+                one = cell.fresh(die_at(kill_at))
+                one.run(self.folders[-1], max_iterations=N_ITERATIONS)
             problem = cell.problem()
             method = METHODS[cell.method](**cell.options)
             method, _ = with_feasible_set(problem, method)
             given = fingerprint(
                 problem, method, constraint_tol=1e-2, on_failure="raise", weights=None
             )
-            around = surroundings(VERSION)
-            self.contracts.append(
-                {"method": method, "fingerprint": given, "surroundings": around}
-            )
-
-    @staticmethod
-    def _make(cell: Cell, folder: Path, kill_at: int) -> None:
-        def before(number: int) -> None:
-            if number == kill_at:
-                raise Killed
-
-        cell.n_calls, cell.before_call = 0, before
-        with contextlib.suppress(Killed):
-            cell.run(folder, max_iterations=N_ITERATIONS)
-        cell.before_call = lambda number: None
+            self.contracts.append({"method": method, "fingerprint": given})
 
     def _replay(self, run: Any, recorder: Recorder, size: ProblemSize) -> None:
         """Ask what the run would ask next, as far as the journal has an answer."""
@@ -201,7 +186,7 @@ class Saved:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                store = Store(folder, resume=True, library=VERSION)
+                store = Store(folder, resume=True)
                 saved_seed(store)
                 saved_method(store)
                 contract = self.contracts[number]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +44,15 @@ from tests.runs import by_dszog, said_by, size_of
 AGREEMENT = 1e-12  # of weights, which sum to 1
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+@contextmanager
+def without_compiled_ones() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernels.SWITCH, "numpy")
+        kernels.chosen.cache_clear()
+        yield
+    kernels.chosen.cache_clear()
 
 
 def functions(module: Any) -> dict[str, inspect.Signature]:
@@ -236,9 +247,8 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dszog.methods.dszog.draw_at_once", lambda *_: None)
         expected = apart.ask(state)
-        switch_off(patch)
+    with without_compiled_ones():
         plainly = apart.ask(state)
-    kernels.chosen.cache_clear()
     for one, *others in zip(found, expected, plainly, strict=True):
         assert (one.iteration, one.want, one.paired) == (0, "values", False)
         distinct, places = one.distinct_constraints
@@ -324,22 +334,17 @@ def test_both_compiled_steps_are_the_plain_ones(
         velocity = rng.standard_normal(dim)
         state = replace(state, iteration=5, velocity=velocity)
     queries = method.ask(state)
-    replies = [
-        Reply(
-            losses=rng.standard_normal((len(query.steps) + 1, len(query.losses))),
-            constraints=rng.standard_normal(
-                (len(query.steps) + 1, len(query.constraints))
-            ),
-        )
-        for query in queries
-    ]
+    replies = []
+    for query in queries:
+        both = query.losses, query.constraints
+        shapes = [(len(query.steps) + 1, len(asked)) for asked in both]
+        losses, constraints = map(rng.standard_normal, shapes)
+        replies.append(Reply(losses, constraints))
     at_once = step_at_once(method, state, queries, replies)
     assert at_once is not None
-    with pytest.MonkeyPatch.context() as patch:
-        switch_off(patch)
+    with without_compiled_ones():
         assert step_at_once(method, state, queries, replies) is None
         other = method._step(state, queries, replies)
-    kernels.chosen.cache_clear()
     for one, another in zip(at_once[:2], other[:2], strict=True):
         np.testing.assert_allclose(one, another, rtol=1e-9, atol=1e-8)
         assert not one.flags.writeable
@@ -511,7 +516,7 @@ def test_pairs_are_the_plain_ones(
 
 
 # ------------------------------------------------------------------- the whole library
-def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_kernels_is_the_run_without() -> None:
     X = mostly_zeros(5, n=60)
     y = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
 
@@ -521,21 +526,10 @@ def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) 
         return dszog.Problem(losses, pairs.black_box(), 12)
 
     found = by_dszog(problem(), seed=1, max_iterations=60)
-    switch_off(monkeypatch)
-    plain = by_dszog(problem(), seed=1, max_iterations=60)
+    with without_compiled_ones():
+        plain = by_dszog(problem(), seed=1, max_iterations=60)
     np.testing.assert_allclose(found.x, plain.x, atol=1e-7)
     assert found.nfev == plain.nfev
-
-
-def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernels.SWITCH, "numpy")
-    kernels.chosen.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Any:
-    yield
-    kernels.chosen.cache_clear()
 
 
 def test_importing_the_library_neither_loads_nor_compiles_anything() -> None:

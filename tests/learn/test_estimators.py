@@ -25,6 +25,11 @@ NO_SENSITIVE = "ignore:FairClassifier. no sensitive features"
 pytestmark = pytest.mark.filterwarnings(NO_SENSITIVE)
 
 
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [kind(max_iterations=20) for kind in KINDS]
 )
@@ -35,7 +40,6 @@ def test_scikit_learn_has_no_objection(estimator: Any, check: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore:.* the model is the start")  # of random labels
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("changes", [{}, {"kernel": "rbf", "max_iterations": 100}])
 def test_scikit_learn_has_no_objection_to_defaults_and_kernels(
     kind: Any, changes: dict[str, Any]
@@ -49,14 +53,12 @@ def quick(kind: Any, **changes: Any) -> Any:
     return kind(random_state=0, **({"max_iterations": 200} | changes))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", list(LOSSES))
 def test_every_loss_learns(kind: Any, loss: str, two_classes: Any) -> None:
     X, y = two_classes
     assert quick(kind, loss=loss).fit(X, y).score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_black_box_loss_sees_scores_and_signs(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     seen = []
@@ -70,7 +72,6 @@ def test_a_black_box_loss_sees_scores_and_signs(kind: Any, two_classes: Any) -> 
     assert all(fits and labels <= {-1.0, 1.0} for fits, labels in seen)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("gamma", ["scale", "median", 0.5])
 def test_a_kernel_learns_what_is_not_linear(kind: Any, gamma: Any) -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
@@ -83,7 +84,6 @@ def test_a_kernel_learns_what_is_not_linear(kind: Any, gamma: Any) -> None:
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_units_of_the_features_do_not_matter(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     scales, shifts = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -1e4, 3.0])
@@ -94,7 +94,6 @@ def test_units_of_the_features_do_not_matter(kind: Any, two_classes: Any) -> Non
     np.testing.assert_array_equal(found > 0, scores > 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_classes_may_have_any_names(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     model = quick(kind, max_iterations=30)
@@ -116,7 +115,6 @@ def test_classes_may_have_any_names(kind: Any, two_classes: Any) -> None:
     assert (swapped.predict(X) == np.array(["yes", "no"])[y]).mean() > 0.9
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_the_samples_does_not_matter(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     order = np.random.default_rng(5).permutation(len(y))
@@ -125,7 +123,6 @@ def test_the_order_of_the_samples_does_not_matter(kind: Any, two_classes: Any) -
     np.testing.assert_array_equal(scores, clone(model).fit(X, y).decision_function(X))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_sparse_rows_are_taken_as_they_are(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     X = np.where(np.abs(X) < 0.8, 0.0, X)
@@ -143,17 +140,6 @@ def test_sparse_rows_are_taken_as_they_are(kind: Any, two_classes: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_weight_is_a_number_of_copies(kind: Any, two_classes: Any) -> None:
-    X, y = two_classes
-    weights = np.random.default_rng(3).integers(0, 4, size=len(y))
-    model = quick(kind, max_iterations=30)
-    weighted = clone(model).fit(X, y, sample_weight=weights)
-    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    np.testing.assert_allclose(weighted.coef_, copied.coef_, rtol=1e-9)
-    assert not np.allclose(weighted.coef_, clone(model).fit(X, y).coef_)
-
-
 def test_a_search_hands_sensitive_features_on(unfair: Any) -> None:
     X, y, group = unfair
     model = quick(FairClassifier, max_iterations=20, constraint_tol=1.0)
@@ -162,7 +148,6 @@ def test_a_search_hands_sensitive_features_on(unfair: Any) -> None:
     assert search.best_estimator_.constraint_names_
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -188,28 +173,23 @@ def test_a_wrong_parameter_is_named(
         kind(**wrong).fit(*two_classes)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_wrong_data_is_refused_as_by_sklearn(kind: Any, two_classes: Any) -> None:
+def test_data_that_scikit_learn_does_not_try_are_refused(
+    kind: Any, two_classes: Any
+) -> None:
     X, y = two_classes
     model = quick(kind, max_iterations=5)
 
-    for use in (model.predict, model.save):
-        with pytest.raises(NotFittedError):
-            use(X)
-    for data, weights, match in (
-        ((np.where(X > 2, np.nan, X), y), None, "NaN"),
-        ((X, y[:-1]), None, "inconsistent numbers of samples"),
-        ((X, np.arange(200) % 3), None, "Only binary classification"),
-        ((X, np.zeros(200)), None, "two classes, got one class"),
-        ((X, y), 1 - y, "two classes, got one class"),
-        ((X, y), -np.ones(200), "Negative values"),
+    with pytest.raises(NotFittedError):
+        model.save("model")
+    for labels, weights, match in (
+        (np.zeros(200), None, "two classes, got one class"),
+        (y, 1 - y, "two classes, got one class"),
+        (y, -np.ones(200), "Negative values"),
     ):
         with pytest.raises(ValueError, match=match):
-            model.fit(*data, sample_weight=weights)
+            model.fit(X, labels, sample_weight=weights)
     with pytest.raises(dszog.InputError, match="no option 'stepsize'"):
         quick(kind, options={"stepsize": 1.0}).fit(X, y)
-    with pytest.raises(ValueError, match="4 features"):
-        model.fit(X, y).predict(X[:, :3])
 
 
 # ------------------------------------------------------------- counts that are floats
@@ -222,7 +202,6 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_count_may_be_a_whole_float(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     known = [name for name in COUNTS if name in kind._get_param_names()]
@@ -238,7 +217,6 @@ def test_a_count_may_be_a_whole_float(kind: Any, two_classes: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wrong", [2.5, 0.0, -1.0, np.nan, np.inf, "30"])
 def test_a_count_that_is_not_whole_is_refused(
     kind: Any, wrong: Any, two_classes: Any
@@ -248,7 +226,6 @@ def test_a_count_that_is_not_whole_is_refused(
             kind(**{name: wrong}).fit(*two_classes)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_probabilities_follow_the_scores_and_fit_the_rows(
     kind: Any, loss: str, two_classes: Any

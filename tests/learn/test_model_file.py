@@ -145,7 +145,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     facts, arrays = unpack(path.read_bytes())
     content = value_in(arrays, NO_SIZE)
     change(content)
-    path.write_bytes(b"".join(pack_value(facts, content, "0")))
+    path.write_bytes(b"".join(pack_value(facts, content)))
 
 
 @pytest.mark.parametrize(("name", "value"), FORGED)
@@ -201,10 +201,10 @@ def test_whatever_a_forged_model_holds_no_other_error_escapes(
 
 
 def test_what_is_no_model_is_refused(saved: Path, tmp_path: Path) -> None:
-    saved.write_bytes(b"".join(pack({"kind": "run"}, [], "0")))
+    saved.write_bytes(b"".join(pack({"kind": "run"}, [])))
     with pytest.raises(dszog.CheckpointError, match="something else"):
         load(saved)
-    saved.write_bytes(b"".join(pack({"kind": "model"}, [], "0")))
+    saved.write_bytes(b"".join(pack({"kind": "model"}, [])))
     with pytest.raises(
         dszog.CheckpointError, match=r"another version .* fit the model"
     ):

@@ -39,13 +39,6 @@ def test_as_many_are_drawn_as_asked_for(kind: Directions, n_directions: int) -> 
     assert np.isfinite(directions).all()
 
 
-@each_kind
-def test_the_same_generator_draws_the_same_directions(kind: Directions) -> None:
-    first = draw_directions(stream(3, 8), kind, 7, 4)
-    np.testing.assert_array_equal(first, draw_directions(stream(3, 8), kind, 7, 4))
-    assert (first != draw_directions(stream(3, 9), kind, 7, 4)).any()
-
-
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize("dim", [1, 2, 9])
 def test_directions_have_the_length_root_dim(kind: Directions, dim: int) -> None:
@@ -112,27 +105,3 @@ def test_complete_sets_are_exact_for_linear_functions_and_both_ways_for_quadrati
     if not curved:
         forward = forward_difference(values[: 1 + n_sets * dim], directions, radius)
         np.testing.assert_allclose(forward, gradient, rtol=0, atol=atol)
-
-
-@given(seed=st.integers(0, 2**32 - 1), radius=radii, n_directions=st.integers(1, 9))
-def test_a_difference_is_the_mean_of_its_slopes_times_directions(
-    seed: int, radius: float, n_directions: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    here = rng.standard_normal()
-    ahead, behind = rng.standard_normal((2, n_directions))
-    directions = rng.standard_normal((n_directions, 4))
-    forward, central = np.zeros(4), np.zeros(4)
-    for above, below, direction in zip(ahead, behind, directions, strict=True):
-        forward += (above - here) / radius * direction / n_directions
-        central += (above - below) / (2 * radius) * direction / n_directions
-    values = np.array([here, *ahead, *behind])
-    np.testing.assert_allclose(
-        forward_difference(values[: n_directions + 1], directions, radius),
-        forward,
-        rtol=0,
-        atol=1e-9,
-    )
-    np.testing.assert_allclose(
-        central_difference(values, directions, radius), central, rtol=0, atol=1e-9
-    )

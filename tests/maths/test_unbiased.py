@@ -32,7 +32,6 @@ from dszog.kernels.plain import combine
 from dszog.maths import gradients
 from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.maths.distribution.dense import DenseDistribution
-from dszog.maths.gradients import Directions
 from dszog.maths.random_stream import distinct_indices, stream
 from dszog.methods import DSZOG
 from tests.runs import Record, learned, size_of
@@ -95,70 +94,7 @@ def test_the_test_needs_no_scatter_to_be_red() -> None:
     assert hotelling(same, np.array([1.0, 2.0 + 1e-6])) == 0.0
 
 
-# ------------------------------------------------- (a) directions, against quadratics
-@dataclass(frozen=True)
-class Quadratic:
-    """``c x + x A x / 2``."""
-
-    linear: FloatArray
-    matrix: FloatArray
-
-    def __call__(self, points: FloatArray) -> FloatArray:
-        values: FloatArray = points @ self.linear + 0.5 * np.einsum(
-            "ki,ij,kj->k", points, self.matrix, points
-        )
-        return values
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        slope: FloatArray = self.linear + self.matrix @ x
-        return slope
-
-
-def some_quadratic(dim: int, seed: int = 1) -> Quadratic:
-    rng = np.random.default_rng(seed)
-    half = 0.3 * rng.standard_normal((dim, dim))
-    return Quadratic(linear=rng.standard_normal(dim), matrix=half + half.T)
-
-
-def direction_estimates(
-    kind: Directions, antithetic: bool, n_draws: int = 5_000
-) -> tuple[FloatArray, FloatArray]:
-    dim, radius = 5, 0.5
-    # A complete set of orthogonal directions hardly scatters: one and a part is taken.
-    n_directions = 200 if kind in ("gaussian", "sphere") else 9
-    function = some_quadratic(dim)
-    x = np.linspace(-1, 1, dim)
-    estimates = np.empty((n_draws, dim))
-    for i in range(n_draws):
-        rng = stream(11, i)
-        directions = gradients.draw_directions(rng, kind, n_directions, dim)
-        steps = radius * directions
-        if antithetic:
-            points = np.concatenate([[x], x + steps, x - steps])
-            estimates[i] = gradients.central_difference(
-                function(points), directions, radius
-            )
-        else:
-            points = np.concatenate([[x], x + steps])
-            estimates[i] = gradients.forward_difference(
-                function(points), directions, radius
-            )
-    expected = function.gradient(x)
-    if kind == "coordinate" and not antithetic:
-        # The one kind that does not look both ways: half a second derivative remains.
-        expected = expected + radius / 2 * math.sqrt(dim) * np.diag(function.matrix)
-    return estimates, expected
-
-
-@pytest.mark.parametrize("antithetic", [False, True], ids=["forward", "central"])
-@pytest.mark.parametrize("kind", ["gaussian", "sphere", "orthogonal", "coordinate"])
-def test_a_direction_estimate_is_the_smoothed_gradient_of_a_quadratic_on_average(
-    kind: Directions, antithetic: bool, record_property: Record
-) -> None:
-    assert_unbiased(*direction_estimates(kind, antithetic), record_property)
-
-
-# -------------------------------------------------------- (b) which constraint is drawn
+# -------------------------------------------------------- (a) which constraint is drawn
 def unequal_weights(name: str, m: int) -> Distribution:
     rng = np.random.default_rng(2)
     own = distinct_indices(rng, m, m // 2)
@@ -174,14 +110,6 @@ def sampling_p_value(distribution: Distribution, n_batches: int, batch: int) -> 
     return float(stats.chisquare(counts, distribution.dense() * counts.sum()).pvalue)
 
 
-@pytest.mark.parametrize("name", list(DISTRIBUTIONS))
-def test_draws_follow_the_weights(name: str, record_property: Record) -> None:
-    p_value = sampling_p_value(unequal_weights(name, 50), n_batches=10_000, batch=100)
-    record_property("least p-value", p_value)
-    print(f"p = {p_value:.2g}")
-    assert p_value > ALPHA
-
-
 @pytest.mark.parametrize(("n", "size"), [(50, 1), (50, 10), (50, 49), (3, 3)])
 def test_draws_without_repeats_take_each_index_as_often_as_any_other(
     n: int, size: int, record_property: Record
@@ -195,7 +123,7 @@ def test_draws_without_repeats_take_each_index_as_often_as_any_other(
     assert p_value > ALPHA
 
 
-# --------------------------------------------------------------- (c) the dual gradient
+# --------------------------------------------------------------- (b) the dual gradient
 
 DUAL_M, DUAL_BATCH = 8, 3
 PENALTIES = np.array([0.0, 1.0, 0.25, 4.0, 0.0, 0.5, 2.0, 1.5])
@@ -278,7 +206,7 @@ def test_the_combined_estimate_averages_to_the_gradient(name: str) -> None:
     np.testing.assert_allclose(mean, dual_gradient(start, step), rtol=0, atol=1e-9)
 
 
-# ------------------------------------------------------------ (d) the composed gradient
+# ------------------------------------------------------------ (c) the composed gradient
 @dataclass(frozen=True)
 class Small:
     """Quadratic losses and linear constraints, with every gradient in closed form."""

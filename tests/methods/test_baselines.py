@@ -14,9 +14,18 @@ import dszog
 from dszog import Losses, Problem
 from dszog.contract import ProblemSize, cost
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Polyhedron, Simplex
+from dszog.maths.subproblems import L1Ball, L2Ball
 from tests import runs
-from tests.contracts.helpers import FEASIBLE_METHODS, evaluate
+from tests.contracts.helpers import (
+    FEASIBLE_METHODS,
+    Kind,
+    advance,
+    box,
+    evaluate,
+    make_problem,
+    polyhedron,
+    told,
+)
 
 every_baseline = pytest.mark.parametrize(
     "kind", FEASIBLE_METHODS.values(), ids=FEASIBLE_METHODS
@@ -27,38 +36,7 @@ def size_of(dim: int = 5, n_losses: int = 100, **more: Any) -> ProblemSize:
     return runs.size_of(dim, n_losses, **more)
 
 
-# ------------------------------------------------------------- iterates stay in the set
-DIM = 5
-
-
-def pairs() -> Polyhedron:
-    rng = np.random.default_rng(0)
-    high, low = rng.normal(size=(9, DIM)) + 0.5, rng.normal(size=(8, DIM)) - 0.5
-    return Polyhedron.pairwise(high, low, -0.1, ball="l2", ball_radius=2.0)
-
-
-SETS: dict[str, Domain] = {
-    "l1 ball": L1Ball(dim=DIM, radius=1.0),
-    "box": Box(lower=[-1.0] * DIM, upper=[0.5] * DIM),
-    "simplex": Simplex(dim=DIM),
-    "pairs": pairs(),
-}
-
-
-def distances() -> Problem:
-    """The mean squared distance from points around (1, ..., 1), bent by a sine."""
-    centres = np.random.default_rng(1).normal(1.0, 0.3, size=(60, DIM))
-
-    def values(points: FloatArray, i: IntArray) -> FloatArray:
-        gaps = points[:, np.newaxis] - centres[i]
-        return np.asarray((gaps**2 + 0.1 * np.sin(3.0 * gaps)).sum(axis=2))
-
-    def gradient(point: FloatArray, i: IntArray) -> FloatArray:
-        gaps = point - centres[i]
-        return np.asarray(2.0 * gaps + 0.3 * np.cos(3.0 * gaps))
-
-    losses = Losses(values, 60, gradient=gradient)
-    return Problem(losses, None, DIM, bounds=[(-50.0, 50.0)] * DIM)
+KIND = Kind(dim=5, n=60, gradient=True)
 
 
 # ------------------------------------------------------------------- the toy regression
@@ -107,10 +85,7 @@ def learned(method: Any, n_steps: int, seed: int) -> float:
     problem = Problem(losses, None, 40, bounds=[(-1e3, 1e3)] * 40)
     method = replace(method, domain=L1Ball(dim=40, radius=3.0), horizon=n_steps)
     state = method.init(np.zeros(40), problem.size, seed)
-    for _ in range(n_steps):
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, evaluate(problem, queries))
-    return data.objective(state.x)
+    return data.objective(advance(method, problem, state, n_steps).x)
 
 
 def test_the_toy_problem_is_the_one_of_the_specification() -> None:
@@ -180,11 +155,10 @@ def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[dszog.FZCGS]) -> No
 
 
 def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
-    problem, domain = distances(), SETS["pairs"]
+    problem, domain = make_problem(KIND)[0], polyhedron(KIND)
     method = dszog.FZCGS(domain=domain, exact_prox=True, step_size=0.2)
-    state = method.init(np.zeros(DIM), problem.size, 0)
-    queries = method.ask(state)
-    moved, info = method.tell(state, queries, evaluate(problem, queries))
+    state = method.init(problem.x0, problem.size, 0)
+    moved, info = told(method, problem, state)
     expected = domain.project(state.x - 0.2 * moved.gradient).point
     np.testing.assert_allclose(moved.x, expected, atol=1e-10)
     assert info.n_inner == 0
@@ -207,13 +181,12 @@ def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) ->
 def test_the_three_sequences_of_accszofw_move_as_written(kind: Any) -> None:
     factor = 6.0 if kind is dszog.AccSZOFWStorm else 1.0
     more = {"long_factor": 6.0} if kind is dszog.AccSZOFWStorm else {}
-    problem, domain = distances(), SETS["box"]
+    problem, domain = make_problem(KIND)[0], box(KIND)
     method = kind(domain=domain, step_size=0.15, **more)
-    state = method.init(np.zeros(DIM), problem.size, 0)
-    x = z = np.zeros(DIM)
+    state = method.init(problem.x0, problem.size, 0)
+    x = z = problem.x0
     for t in range(6):
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, evaluate(problem, queries))
+        state, _ = told(method, problem, state)
         corner = domain.lmo(state.gradient).point
         theta, alpha = 1 / ((t + 1) * (t + 2)), 1 / (t + 2)
         x = x + min(1.0, factor * (1 + theta) * 0.15) * (corner - x)
@@ -224,9 +197,9 @@ def test_the_three_sequences_of_accszofw_move_as_written(kind: Any) -> None:
 
 
 def test_storm_gives_the_newest_estimate_its_share() -> None:
-    problem, domain = distances(), SETS["box"]
-    method = dszog.AccSZOFWStorm(domain=domain)
-    state = method.init(np.zeros(DIM), problem.size, 0)
+    problem, _ = make_problem(KIND)
+    method = dszog.AccSZOFWStorm(domain=box(KIND))
+    state = method.init(problem.x0, problem.size, 0)
     for t in range(5):
         queries = method.ask(state)
         replies = evaluate(problem, queries)
@@ -275,15 +248,13 @@ def test_a_comparison_uses_batches_of_128_and_a_step_of_the_grid(kind: Any) -> N
 
 
 def test_a_radius_below_rounding_is_raised_and_that_is_said() -> None:
-    problem = distances()
-    method = dszog.AccZOM(domain=SETS["box"], horizon=10**12)
-    state = method.init(np.zeros(DIM), problem.size, 0)
-    queries = method.ask(state)
-    state, info = method.tell(state, queries, evaluate(problem, queries))
+    problem, _ = make_problem(KIND)
+    method = dszog.AccZOM(domain=box(KIND), horizon=10**12)
+    state = method.init(problem.x0, problem.size, 0)
+    state, info = told(method, problem, state)
     assert method._radius(problem.size) == 1e-6
     assert info.events == ("radius raised from 2e-09 to 1e-06, against rounding",)
-    queries = method.ask(state)
-    assert method.tell(state, queries, evaluate(problem, queries))[1].events == ()
+    assert told(method, problem, state)[1].events == ()
 
 
 # ---------------------------------------------------------------------- what steps cost

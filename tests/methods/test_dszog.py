@@ -19,7 +19,7 @@ from dszog.contract import Calls, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
 from dszog.methods import DSZOGState
-from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
+from tests.contracts.helpers import Kind, advance, after, evaluate, make_problem, walk
 from tests.runs import size_of
 
 
@@ -102,8 +102,7 @@ def replay(
     paper: Paper, method: DSZOG, problem: Problem, seed: int, iterations: int
 ) -> tuple[float, float]:
     """Run both on the draws of the library; return how far w and p ever differ."""
-    state: Any = method.init(problem.x0, problem.size, seed)
-    state = advance(method, problem, state, iterations=1)  # the look at all constraints
+    state: Any = after(method, problem, 1, seed)  # the look at all constraints
     w = np.array(problem.x0)
     p = paper.best_p(w)
     z_w = z_p = np.zeros(0)
@@ -231,16 +230,6 @@ def test_the_blocks_of_the_exact_start_double_from_256_to_131072() -> None:
     assert lengths[16:] == [10**6 - 7 * 2**17]
 
 
-@pytest.mark.parametrize("width", [1, 3, 100, 1000, 12_000])
-def test_no_block_of_the_exact_start_cuts_a_call_in_two(width: int) -> None:
-    m = 12_000
-    size = replace(size_of(2, m=m), calls=Calls.of_width(width, m))
-    asked = _look_at_all(DSZOG(start="exact"), size)
-    assert np.array_equal(np.concatenate(asked), np.arange(m))
-    assert all(block[0] % width == 0 for block in asked)
-    assert len(asked[0]) == math.ceil(256 / width) * width
-
-
 @pytest.mark.parametrize("distribution", ["dense", "sparse"])
 def test_the_sampled_start_is_the_best_p_of_the_drawn_constraints(
     monkeypatch: pytest.MonkeyPatch, distribution: Any
@@ -312,7 +301,7 @@ def test_a_white_box_gives_the_exact_gradient_of_the_penalised_batch() -> None:
     assert problem.constraints is not None
     settings = SMALL | {"constraint_batch": 9}
     method = DSZOG(averaging=1.0, penalty=3.0, dual_ridge=10.0, **settings)
-    state = advance(method, problem, method.init(problem.x0, problem.size, 1), 4)
+    state = after(method, problem, 4, seed=1)
     around, at, _ = queries = method.ask(state)
     moved, _ = method.tell(state, queries, evaluate(problem, queries))
 
@@ -339,7 +328,7 @@ def test_central_differences_along_all_coordinates_give_the_same_gradient(
     settings = SMALL | {"n_directions": 4, "directions": "coordinate"}
     settings |= {"averaging": 1.0, "antithetic": True, "distribution": distribution}
     method = DSZOG(**settings)
-    state = advance(method, problem, method.init(problem.x0, problem.size, 1), 4)
+    state = after(method, problem, 4, seed=1)
     queries = method.ask(state)
     around, at = queries[0], queries[1]
     moved, _ = method.tell(state, queries, evaluate(problem, queries))
@@ -361,7 +350,7 @@ def test_of_a_basis_no_more_directions_are_taken_than_there_are_variables(
     cases: list[tuple[Any, int]] = [(directions, n_directions), ("gaussian", 5)]
     for chosen, expected in cases:
         method = DSZOG(directions=chosen)
-        state = advance(method, problem, method.init(problem.x0, problem.size, 0), 2)
+        state = after(method, problem, 2)
         assert len(method.ask(state)[0].steps) == expected
 
 
@@ -449,8 +438,7 @@ def test_a_new_round_keeps_the_iterate_alone(limit: dict[str, Any]) -> None:
     problem, _ = make_problem(Kind())
     method = DSZOG(step_decay="linear", averaging=0.1, **limit)
     looks, steps = 2, 5  # 256 of 300 constraints, the others, and then it moves
-    state = method.init(problem.x0, problem.size, 0)
-    state = advance(method, problem, state, looks + steps)
+    state = after(method, problem, looks + steps)
     assert state.iteration - state.first_iteration == steps
     anew = method.new_round(state)
 
@@ -474,7 +462,7 @@ def test_a_new_round_keeps_the_iterate_alone(limit: dict[str, Any]) -> None:
 def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -> None:
     problem, _ = make_problem(Kind(gradient=white, jacobian=white))
     method = DSZOG(distribution=distribution)
-    state = advance(method, problem, method.init(problem.x0, problem.size, 0), 3)
+    state = after(method, problem, 3)
     queries = method.ask(state)
     replies = evaluate(problem, queries)
     moved, info = method.tell(state, queries, replies)
@@ -529,7 +517,7 @@ def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
 def test_tell_refuses_queries_in_another_order_though_each_has_its_reply() -> None:
     problem, _ = make_problem(Kind(dim=4, n=8, m=12))
     method = DSZOG()
-    state = advance(method, problem, method.init(problem.x0, problem.size, 1), 1)
+    state = after(method, problem, 1, seed=1)
     queries = method.ask(state)
     with pytest.raises(DszogError, match=r"in the order of ask\(state\)"):
         method.tell(state, queries[::-1], evaluate(problem, queries)[::-1])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import FZFW, AccSZOFW, AccSZOFWStorm, AccZOM, Losses, Problem
+from dszog import FZFW, AccSZOFW, AccSZOFWStorm, AccZOM, Problem
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog.maths.subproblems import L2Ball
 from dszog.methods import FeasibleMethod
 from dszog.methods.estimates import Estimator, ask_around, draw_steps, estimate
-from tests.contracts.helpers import evaluate
+from tests.contracts.helpers import Kind, evaluate, make_problem, told
 from tests.runs import size_of
 
 DIM = 4
@@ -89,13 +89,6 @@ def test_differences_along_the_coordinates_are_exact_on_a_quadratic() -> None:
         np.testing.assert_allclose(found, GRADIENT, atol=1e-8)
 
 
-def noisy(points: FloatArray, i: IntArray) -> FloatArray:
-    return np.asarray(
-        np.square(points).sum(axis=1)[:, np.newaxis] * (1.0 + i)
-        + np.sin(points.sum(axis=1))[:, np.newaxis]
-    )
-
-
 BALL = L2Ball(dim=DIM, radius=3.0)
 CORRECTED: dict[str, FeasibleMethod] = {
     "spider, coordinates": FZFW(domain=BALL),
@@ -114,10 +107,8 @@ every_corrected = pytest.mark.parametrize(
 
 
 def second_step(method: Any) -> tuple[Problem, Any]:
-    problem = Problem(Losses(noisy, 50), None, DIM, bounds=[(-9.0, 9.0)] * DIM)
-    state = method.init(X, problem.size, 0)
-    queries = method.ask(state)
-    return problem, method.tell(state, queries, evaluate(problem, queries))[0]
+    problem, _ = make_problem(Kind(dim=DIM, n=50))
+    return problem, told(method, problem, method.init(X, problem.size, 0))[0]
 
 
 @every_corrected

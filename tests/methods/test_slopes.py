@@ -19,13 +19,19 @@ from dszog.methods import slope_models
 from dszog.methods.auto import suited
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.save import checkpoints
-from tests.contracts.helpers import Kind, evaluate, make_problem, walk
+from tests.contracts.helpers import Kind, after, evaluate, make_problem, told
 from tests.runs import size_of
 
 by_dszog = partial(minimize, method="dszog")
 DIM, M = 1000, 3000
 RNG = np.random.default_rng(0)
 TARGET, WHICH = RNG.normal(size=DIM), RNG.integers(0, DIM, (M, 10))
+
+
+def problem_of(fun: Any, rows: FloatArray, limit: float, x0: float = 0.0) -> Problem:
+    """Return an objective with rows that stay below a limit."""
+    limits = Constraints(lambda x, j: x @ rows[j].T - limit, len(rows))
+    return Problem(fun, limits, x0=np.full(rows.shape[1], x0))
 
 
 def solve(x: float = 1.0, fun: float = 1.0, limit: float = 1.0, **more: Any) -> Any:
@@ -76,20 +82,12 @@ def test_what_the_caller_sets_is_left_alone() -> None:
 def test_the_form_follows_from_the_variables_and_what_is_set(
     dim: int, fixed: str, form: type[DSZOG], said: str
 ) -> None:
-    chosen, words = suited(
-        DSZOG(loss_batch=5, penalty=7.0),
-        frozenset({fixed}),
-        size_of(dim, 10, 10),
-        1.0,
-        100,
-        None,
-    )
+    method, size = DSZOG(loss_batch=5, penalty=7.0), size_of(dim, 10, 10)
+    chosen, words = suited(method, frozenset({fixed}), size, 1.0, 100, None)
     assert type(chosen) is form
     assert said in words
     assert bool(words) is bool(said)
-    assert getattr(chosen, fixed) == {"loss_batch": 5, "penalty": 7.0}.get(
-        fixed, "orthogonal"
-    )
+    assert getattr(chosen, fixed) == getattr(method, fixed)
 
 
 def test_the_slopes_of_very_many_variables_do_not_fill_the_memory(
@@ -97,15 +95,9 @@ def test_the_slopes_of_very_many_variables_do_not_fill_the_memory(
 ) -> None:
     dim = 10**6
     rows = Constraints(lambda p, j: p[:, j] - 0.5, 5000)
+    problem = Problem(lambda x: np.square(x).mean(), rows, x0=np.ones(dim))
     tracemalloc.start()
-    result = by_dszog(
-        lambda x: np.square(x).mean(),
-        np.ones(dim),
-        rows,
-        max_iterations=5,
-        seed=0,
-        checkpoint=tmp_path,
-    )
+    result = by_dszog(problem, max_iterations=5, seed=0, checkpoint=tmp_path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert type(result.method) is SlopesDSZOG
@@ -121,14 +113,8 @@ def test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are(
     rng = np.random.default_rng(seed)
     rows, target = rng.normal(size=(2000, 300)) / np.sqrt(300), rng.normal(size=300)
     monkeypatch.setattr(slope_models, "HELD", 6 * 300)  # six slopes
-    result = by_dszog(
-        lambda x: np.square(x - target).mean(),
-        np.zeros(300),
-        Constraints(lambda x, j: x @ rows[j].T - 1.0, 2000),
-        method=SlopesDSZOG(),
-        max_queries=30_000,
-        seed=1,
-    )
+    problem = problem_of(lambda x: np.square(x - target).mean(), rows, 1.0)
+    result = minimize(problem, method=SlopesDSZOG(), max_queries=30_000, seed=1)
     assert result.fun < 0.9 * np.square(target).mean()  # else the start is best
     assert (rows @ result.x - 1.0).max() < 1e-2
 
@@ -144,50 +130,33 @@ def test_a_step_into_more_violations_than_can_be_kept_is_taken_back() -> None:
 
 
 def test_at_the_end_the_way_back_to_the_start_is_as_long_as_constraints_ask() -> None:
-    dim, falls = 5, np.array([1.0, 2.0, 0.0, -1.0, 0.5])
-    problem = Problem(
-        Losses(lambda x, i: (x @ falls)[:, None][:, i], 1),
-        Constraints(lambda x, j: np.tile(x[:, :1] - 1.0, (1, len(j))), 10**6),
-        dim,
-        x0=np.zeros(dim),
-    )
-    method = SlopesDSZOG()
+    dim, falls, method = 5, np.array([1.0, 2.0, 0.0, -1.0, 0.5]), SlopesDSZOG()
+    wall = Constraints(lambda x, j: np.tile(x[:, :1] - 1.0, (1, len(j))), 10**6)
+    problem = Problem(lambda x: x @ falls, wall, dim)
     weights = np.array([2]), np.ones(1)
     state: Any = method.init(problem.x0, problem.size, 0, weights)
     out = np.full(dim, 4.0)  # a quarter of the way keeps the constraint
     state = replace(state, x=out, before=out, ending=1.0)
-    queries = method.ask(state)
-    state, _ = method.tell(state, queries, evaluate(problem, queries))
+    state, _ = told(method, problem, state)
     assert state.retreat == pytest.approx(0.75, rel=1e-3)
     np.testing.assert_allclose(state.fallback, 4.0 * (1 - 1.1 * 0.75), rtol=1e-2)
 
 
 def test_the_slope_of_a_linear_objective_becomes_known() -> None:
     rng = np.random.default_rng(1)
-    rows, falls, dim = rng.normal(size=(7, 12)), rng.normal(size=12), 12
-    problem = Problem(
-        Losses(lambda x, i: (x @ falls)[:, None][:, i], 1),
-        Constraints(lambda x, j: x @ rows[j].T + 0.1, 7),
-        dim,
-        x0=np.zeros(dim),
-    )
+    rows, falls = rng.normal(size=(7, 12)), rng.normal(size=12)
+    problem = problem_of(lambda x: x @ falls, rows, -0.1)
     method = SlopesDSZOG(n_directions=4).planned(problem.size, 60, None)
-    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 30)[-1]
-    np.testing.assert_allclose(last.velocity, falls, atol=1e-2)
+    velocity = after(method, problem, 30).velocity
+    np.testing.assert_allclose(velocity, falls, atol=1e-2)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_slopes_of_few_variables_become_known(dim: int) -> None:
     # The minimum without the limits, at 1, breaks them all: each becomes known.
     rows = np.abs(np.random.default_rng(dim).normal(size=(4, dim))) + 0.5
-    problem = Problem(
-        Losses(lambda x, i: np.square(x - 1.0).sum(axis=1)[:, None][:, i], 1),
-        Constraints(lambda x, j: x @ rows[j].T, 4),
-        dim,
-        x0=np.full(dim, 0.5),
-    )
-    method = SlopesDSZOG().planned(problem.size, 30, None)
-    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 12)[-1]
+    problem = problem_of(lambda x: np.square(x - 1.0).sum(), rows, 0.0, x0=0.5)
+    last = after(SlopesDSZOG().planned(problem.size, 30, None), problem, 12)
     assert len(last.rows)
     np.testing.assert_allclose(last.slopes, rows[last.rows], rtol=1e-3)
 
@@ -217,15 +186,8 @@ def test_a_look_goes_through_all_constraints_before_any_comes_again() -> None:
 def test_a_value_that_was_guessed_corrects_no_slope() -> None:
     rng = np.random.default_rng(0)
     rows, target = rng.normal(size=(20_000, 20)) / np.sqrt(20), rng.normal(size=20)
-    method = SlopesDSZOG()
-    problem = Problem(
-        Losses(lambda x, i: np.square(x - target).mean(axis=1)[:, None][:, i], 1),
-        Constraints(lambda x, j: x @ rows[j].T - 1.0, len(rows)),
-        20,
-        x0=np.zeros(20),
-    )
-    method = method.planned(problem.size, None, 200_000)
-    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 120)[-1]
+    problem = problem_of(lambda x: np.square(x - target).mean(), rows, 1.0)
+    last = after(SlopesDSZOG().planned(problem.size, None, 200_000), problem, 120)
     lengths = np.linalg.norm(last.slopes, axis=1)  # of linear functions
     assert lengths.max() < 1.2 * np.linalg.norm(rows, axis=1).max()
 
@@ -266,11 +228,9 @@ def test_sampled_losses_lead_down() -> None:
 def test_the_first_step_matters_little(factor: float) -> None:
     problem, _ = make_problem(Kind(n=1, m=40, dim=6))
     method = SlopesDSZOG(step_size=factor).planned(problem.size, 60, None)
-    states = walk(method, problem, method.init(problem.x0, problem.size, 0), 60)
-    every = Query.at(
-        states[-1].before, iteration=0, losses=np.arange(1), constraints=np.arange(40)
-    )
-    (reply,) = evaluate(problem, [every])
+    end = after(method, problem, 60).before
+    every = {"losses": np.arange(1), "constraints": np.arange(40)}
+    (reply,) = evaluate(problem, [Query.at(end, iteration=0, **every)])
     assert reply.constraints.max() < 1e-6
     assert reply.losses[0, 0] == pytest.approx(0.37636833, abs=1e-6)  # the SQP's
 
@@ -290,27 +250,20 @@ def test_a_folder_of_a_form_that_is_gone_is_refused_with_what_to_do(
         solve(checkpoint=tmp_path, max_iterations=2, resume=True)
 
 
-def planes(dim: int, m: int) -> tuple[Any, Any, FloatArray]:
-    """Return a distance, limits and the matrix of these."""
-    rng = np.random.default_rng(dim)
-    rows, target = rng.normal(size=(m, dim)), 2.0 * rng.normal(size=dim)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    limits = Constraints(lambda x, j: x @ rows[j].T - 1.0, m)
-    return lambda x: float(np.square(x - target).sum()), limits, rows
-
-
 def test_ten_iterations_come_near_in_few_variables() -> None:
-    fun, limits, rows = planes(dim=2, m=1000)
-    result = by_dszog(fun, np.zeros(2), limits, max_iterations=10, seed=0)
-    best = minimize(fun, np.zeros(2), limits, seed=0)
-    assert result.fun < best.fun + 0.01 * (fun(np.zeros(2)) - best.fun)
+    rng = np.random.default_rng(2)
+    rows, target = rng.normal(size=(1000, 2)), 2.0 * rng.normal(size=2)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    problem = problem_of(lambda x: np.square(x - target).sum(), rows, 1.0)
+    result = by_dszog(problem, max_iterations=10, seed=0)
+    best = minimize(problem, seed=0)
+    assert result.fun < best.fun + 0.01 * (np.square(target).sum() - best.fun)
     assert (rows @ result.x).max() < 1.0 + 1e-2
 
 
 def test_however_short_steps_are_points_around_an_iterate_differ_from_it() -> None:
     # Slopes that came of points alike gave a penalty of 0: the start was returned.
-    fun, limits, _ = planes(dim=5, m=3)
-    problem = Problem(fun, limits, 5, x0=np.full(5, 0.1))
+    problem = problem_of(lambda x: np.square(x).sum(), np.eye(5)[:3], 1.0, x0=0.1)
     method = SlopesDSZOG()
     state: Any = method.init(problem.x0, problem.size, 0)
     query = method.ask(replace(state, trust=1e-17, reach=1e-17))[0]

@@ -131,7 +131,7 @@ def test_without_a_network_the_error_says_what_to_do(
 
 
 def test_every_source_is_read_by_https() -> None:
-    files = [file for one in DATA_SETS.values() for file in one.files.values()]
+    files = [file for parts in DATA_SETS.values() for file in parts.values()]
     assert len(files) == 6
     assert all(file.url.startswith("https://") for file in files)
 

@@ -111,15 +111,11 @@ def make_everything(
         if table.number in numbers
     ]
     store, n_runs = RecordFolder(folder), 0
-
-    def report(unit: Unit, record: dict[str, Any]) -> None:
-        nonlocal n_runs
-        n_runs += 1
-        if n_runs == stop_after:
-            raise KeyboardInterrupt
-
     while units := missing(tables, store.get):
-        execute(units, store, report=report)
+        for _ in execute(units, store, data=None, jobs=1):
+            n_runs += 1
+            if n_runs == stop_after:
+                raise KeyboardInterrupt
     return tables, store, n_runs
 
 
@@ -161,8 +157,8 @@ def assert_same_records(units: Any, here: RecordFolder, there: RecordFolder) -> 
 def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
     here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
-    execute(units, here)
-    execute(units, there, jobs=2)
+    assert [*execute(units, here, data=None, jobs=1)] == units
+    assert {*execute(units, there, data=None, jobs=2)} == {*units}
     assert_same_records(units, here, there)
 
 
@@ -175,4 +171,4 @@ def test_a_lost_process_is_named(
 ) -> None:
     monkeypatch.setattr(module, "run_unit", end_the_process)
     with pytest.raises(EvaluationError, match=r"a process was lost .*--output"):
-        execute([UNIT], RecordFolder(tmp_path), jobs=2)
+        list(execute([UNIT], RecordFolder(tmp_path), data=None, jobs=2))

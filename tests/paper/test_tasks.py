@@ -40,7 +40,7 @@ def test_the_pairwise_task_is_the_papers() -> None:
 @pytest.mark.parametrize("make", [pairwise_task, fairness_task])
 def test_gradients_are_those_of_the_losses(make: Any) -> None:
     task = make(gen_split() if make is pairwise_task else fair_split())
-    w, some = 0.1 * RNG.standard_normal(task.features.dim), np.arange(10)
+    w, some = 0.1 * RNG.standard_normal(task.dim), np.arange(10)
     by_hand = slopes(lambda points: task.losses.values(points, some), w)
     np.testing.assert_allclose(task.losses.gradient(w, some), by_hand, atol=1e-6)
 
@@ -72,7 +72,7 @@ def covariances_by_hand(split: Split, w: Any) -> list[float]:
 def test_the_constraints_are_bounds_on_the_covariances() -> None:
     split = fair_split()
     task = fairness_task(split)
-    w = 0.1 * RNG.standard_normal(task.features.dim)
+    w = 0.1 * RNG.standard_normal(task.dim)
     covariances = np.array(covariances_by_hand(split, w))
     expected = np.concatenate([covariances, -covariances]) - 0.01
     assert len(task.constraints) == 4 * split.train.sensitive.shape[1]

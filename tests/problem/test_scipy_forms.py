@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 import dszog
@@ -35,36 +31,6 @@ def values_at(constraints: Any, x: Any, **more: Any) -> FloatArray:
     table = family.values(point[np.newaxis], np.arange(len(family)))
     values: FloatArray = np.asarray(table)[0]
     return values
-
-
-def excess(values: FloatArray, lower: Any, upper: Any) -> float:
-    """Return by how much limits are exceeded at most; negative if all hold."""
-    return float(max((values - upper).max(), (lower - values).max()))
-
-
-LIMITS = st.one_of(st.floats(-5.0, 5.0), st.sampled_from([-np.inf, np.inf]))
-
-
-@given(
-    matrix=hnp.arrays(float, (3, 2), elements=st.floats(-3.0, 3.0)),
-    x=hnp.arrays(float, 2, elements=st.floats(-3.0, 3.0)),
-    limits=st.lists(st.tuples(LIMITS, LIMITS), min_size=3, max_size=3),
-    how=st.sampled_from(["dense", "csr", "csc", "coo"]),
-)
-def test_a_linear_constraint_holds_where_scipy_says_so(
-    matrix: FloatArray, x: FloatArray, limits: list[tuple[float, float]], how: str
-) -> None:
-    lower = np.array([min(pair) for pair in limits])
-    upper = np.array([max(pair) for pair in limits])
-    lower[lower == np.inf] = -np.inf
-    upper[upper == -np.inf] = np.inf
-    if not (np.isfinite(lower) | np.isfinite(upper)).any():
-        return
-    A = matrix if how == "dense" else sparse.coo_array(matrix).asformat(how)
-    values = values_at(LinearConstraint(A, lower, upper), x)
-    assert len(values) == np.isfinite(lower).sum() + np.isfinite(upper).sum()
-    expected = excess(matrix @ x, lower, upper)
-    np.testing.assert_allclose(values.max(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("ask_width", [True, False], ids=["scalar", "array"])

@@ -153,10 +153,8 @@ def test_a_wrong_delimiter_is_refused(delimiter: Any) -> None:
     ("head", "delimiter"),
     [("a,b", ","), ("a;b", ";"), ("a\tb", "\t"), ("a|b", "|"), ('"a;;;x",b', ",")],
 )
-def test_the_delimiter_is_found(tmp_path: Path, head: str, delimiter: str) -> None:
-    path = tmp_path / "x.csv"
-    path.write_text(f"{head}\n1{delimiter}2\n")
-    table = read_csv(path, delimiter=None)
+def test_the_delimiter_is_found(head: str, delimiter: str) -> None:
+    table = read(f"{head}\n1{delimiter}2\n", delimiter=None)
     assert table.numbers(table.names[1]).tolist() == [2.0]
 
 
@@ -176,11 +174,10 @@ def test_the_delimiter_is_found(tmp_path: Path, head: str, delimiter: str) -> No
     ],
 )
 def test_numbers_are_read_as_they_are_said_to_be_written(
-    tmp_path: Path, decimal: str, thousands: str, text: str, number: str
+    decimal: str, thousands: str, text: str, number: str
 ) -> None:
-    path = tmp_path / "x.csv"
-    path.write_text(f"a;b\n{text};1\n")
-    table = read_csv(path, delimiter=";", decimal=decimal, thousands=thousands)
+    forms = {"delimiter": ";", "decimal": decimal, "thousands": thousands}
+    table = read(f"a;b\n{text};1\n", **forms)
     assert table.plain(text) == number
     if number:
         assert table.numbers("a").tolist() == [float(number)]

@@ -89,14 +89,8 @@ class Counted:
 
 
 KINDS = (
-    "plain",
-    "vectorised",
-    "white box",
-    "callables",
-    "blocks",
-    "simulator",
-    "scipy",
-    "mixed",
+    *("plain", "vectorised", "white box", "callables", "blocks", "simulator"),
+    *("scipy", "mixed"),
 )
 
 
@@ -398,20 +392,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def ticking(clock: Clock, m: int, n: int = 1) -> tuple[Any, Any]:
+def ticking(clock: Clock, m: int) -> tuple[Any, Any]:
     def loss(x: FloatArray) -> float:
         clock.tick()
         return float(((x - 2.0) ** 2).sum())
-
-    def losses(points: FloatArray, i: IntArray) -> FloatArray:
-        return np.array([[loss(x - 0.01 * k) for k in i] for x in points])
 
     def constraint(x: FloatArray, j: int) -> float:
         clock.tick()
         return float(x[j % len(x)] - 1.0 - 0.01 * j)
 
-    fun: Any = loss if n == 1 else Losses(losses, n)
-    return fun, Constraints.from_function(constraint, m)
+    return loss, Constraints.from_function(constraint, m)
 
 
 @pytest.mark.parametrize("method", ["auto", "dszog"])
@@ -550,8 +540,8 @@ def test_ctrl_c_in_a_callback_returns_the_best_so_far() -> None:
 
 
 @contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    """Press Ctrl-C after so many seconds, wherever the program is then."""
+def alarm() -> Iterator[None]:
+    """Press Ctrl-C when the timer that is set in it ends, wherever the program is."""
 
     def press(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -559,7 +549,6 @@ def alarm(seconds: float) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, press)
     gc.disable()  # Python drops what is raised in callbacks of others at a collection
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -573,19 +562,16 @@ def lost_results(n_moments: int, seed: int) -> list[float]:
     Interrupted(at=0).minimize(max_iterations=5)  # loads kernels, which drop it too
     lost = []
     for seconds in rng.uniform(0.002, 0.12, n_moments):
-        box = Interrupted(at=0)
-        began = threading.Event()
+        left = [seconds]
 
-        def start(
-            progress: Progress, began: Any = began, seconds: Any = seconds
-        ) -> None:
-            if not began.is_set():
-                began.set()
-                signal.setitimer(signal.ITIMER_REAL, seconds)
+        def start(progress: Progress, left: list[float] = left) -> None:
+            if left:
+                signal.setitimer(signal.ITIMER_REAL, left.pop())
 
-        with alarm(0.0):
+        with alarm():
             try:
-                result = box.minimize(max_iterations=100_000, callback=start)
+                more: dict[str, Any] = {"max_iterations": 100_000, "callback": start}
+                result = Interrupted(at=0).minimize(**more)
             except KeyboardInterrupt:
                 lost.append(float(seconds))
                 continue
@@ -662,7 +648,7 @@ def bits(result: Any) -> tuple[Any, ...]:
     return *(np.asarray(value).tobytes() for value in values), *counts
 
 
-def simulated(inner: Callable[[], Any] | None = None, policy: str = "raise") -> Any:
+def simulated(inner: Callable[[], Any] | None = None) -> Any:
     """Return a run on a simulator and others that may have another run inside."""
     box = Counted()
     own = box.run(5)
@@ -672,15 +658,9 @@ def simulated(inner: Callable[[], Any] | None = None, policy: str = "raise") -> 
             inner()
         return own(x, i)
 
-    result = dszog.minimize(
-        Simulator(run, 20, 5),
-        [0.5, 0.4],
-        LinearConstraint([[1.0, 1.0]], -np.inf, 9.0),
-        max_iterations=10,
-        on_failure=policy,  # type: ignore[arg-type]
-        seed=3,
-    )
-    return result
+    limit = LinearConstraint([[1.0, 1.0]], -np.inf, 9.0)
+    plant = Simulator(run, 20, 5)
+    return dszog.minimize(plant, [0.5, 0.4], limit, max_iterations=10, seed=3)
 
 
 def test_a_run_inside_a_run_changes_neither() -> None:

@@ -22,13 +22,12 @@ from dszog import (
     METHODS,
     Constraints,
     EvaluationError,
-    InputError,
     Losses,
     Problem,
     Progress,
     Status,
 )
-from dszog.contract import Query, Reply
+from dszog.contract import NO_INDICES, Purpose, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.gradients import (
     central_difference,
@@ -439,47 +438,6 @@ def test_where_nothing_is_known_at_both_points_the_estimate_stays(
     np.testing.assert_array_equal(
         pair.gradient("resample", {0: here, 1: before}), pair.state.gradient
     )
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("per_sample", [False, True])
-@pytest.mark.parametrize("name", FEASIBLE_METHODS)
-def test_a_policy_that_a_method_can_make_no_sense_of_is_refused_before_any_call(
-    name: str, per_sample: bool, policy: Any
-) -> None:
-    kind = FEASIBLE_METHODS[name]
-    if kind.needs_gradient and per_sample:
-        return  # refused at another door
-    n_calls = 0
-
-    def values(points: FloatArray, i: IntArray) -> FloatArray:
-        nonlocal n_calls
-        n_calls += 1
-        table: FloatArray = ((points - 1.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i
-        return table
-
-    call: dict[str, Any] = {
-        "x0": [0.0, 0.0],
-        "bounds": [(-1.0, 1.0)] * 2,
-        "method": name,
-        "options": {"estimator": "sphere", "per_sample": per_sample, "loss_batch": 2},
-        "max_iterations": 2,
-        "on_failure": policy,
-        "seed": 0,
-    }
-    losses = Losses(
-        values,
-        9,
-        gradient=lambda x, i: np.repeat(2.0 * (x - 1.0)[np.newaxis], len(i), 0),
-    )
-    compares = policy == "penalise" and name in COMPARING
-    if compares or (per_sample and policy != "raise"):
-        match = f"on_failure='{policy}' cannot work. Use"
-        with pytest.raises(InputError, match=match):
-            dszog.minimize(losses, **call)
-        assert n_calls == 0
-    else:
-        assert dszog.minimize(losses, **call).nit == 2
 
 
 # -------------------------------------------------- constraints replaced by tangents
@@ -901,6 +859,24 @@ def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
     assert not handler.is_enough
     handler.count([FAILED])
     assert handler.is_enough
+
+
+@pytest.mark.parametrize(("purpose", "is_enough"), [("step", True), ("trial", False)])
+def test_steps_that_were_only_tried_say_nothing_of_how_often_functions_fail(
+    purpose: Purpose, is_enough: bool
+) -> None:
+    handler = FailureHandler("resample")
+    query = Query(
+        iteration=0,
+        x=np.zeros(1),
+        steps=np.empty((0, 1)),
+        losses=np.zeros(1, dtype=np.int64),
+        constraints=NO_INDICES,
+        purpose=purpose,
+    )
+    handler.count(30 * [FAILED], 30 * [query])
+    assert handler.is_enough is is_enough
+    assert handler.n_failed == 30  # and are counted all the same
 
 
 # ----------------------------------------------------------------------- the message

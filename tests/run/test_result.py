@@ -66,7 +66,7 @@ def test_what_is_no_result_is_neither_saved_nor_loaded(
     assert not list(tmp_path.iterdir())
     result.save(tmp_path / "it")
     (tmp_path / "it").write_bytes((tmp_path / "it").read_bytes()[:-9])
-    other = b"".join(pack_value({"kind": "end"}, {}, "1"))
+    other = b"".join(pack_value({"kind": "end"}, {}))
     (tmp_path / "other").write_bytes(other)
     for name in ("it", "other", "nothing"):
         with pytest.raises(dszog.CheckpointError, match=r"The result .* cannot be"):

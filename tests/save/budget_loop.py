@@ -9,15 +9,14 @@ line of JSON.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ import dszog.save.store
 from dszog import METHODS, EvaluationError, InputError
 from dszog.workers import Processes
 from tests.run.test_budgets import KINDS, Configuration, Counted, OfAMethod
-from tests.save.kill_loop import Forked
+from tests.save.cells import charged
+from tests.save.kill_loop import Forked, count, forked, note_calls
 
 SHARE_WITH_WORKERS = 0.15
 MAX_KILLS = 4  # of the driver; then it is left alone
@@ -39,21 +39,19 @@ SECONDS = 0.1  # of computing after which a driver is killed, on average
 class Written(Counted):
     """Functions that write a byte for each call, and may end a worker."""
 
-    path = ""
+    path: Path | None = None
     driver = 0
     life = 0
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "n_calls" and self.path:
-            self._write(value - self.n_calls)
+            self._note(self.path, value - self.n_calls)
         super().__setattr__(name, value)
 
-    def _write(self, n_more: int) -> None:
+    def _note(self, path: Path, n_more: int) -> None:
         if n_more <= 0:  # set to zero before the run
             return
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(handle, b"." * n_more)
-        os.close(handle)
+        note_calls(path, n_more)
         if not self.life or os.getpid() == self.driver:
             return
         if int.from_bytes(os.urandom(4), "little") < 2**32 / self.life:
@@ -68,14 +66,20 @@ def configuration(number: int, method: str = "") -> Configuration:
     return Configuration(KINDS[number // 2 % len(KINDS)], 20_000 + number)
 
 
-def attempt(number: int, folder: Path, calls: Path, *, with_workers: bool) -> str:
+def attempt(
+    number: int, folder: Path, calls: Path, delay: float | None, with_workers: bool
+) -> str:
     """Begin or resume the run; return what is wrong with its counts, or nothing."""
+    if delay and not with_workers:
+        # Its default action ends the process at once. Time of computing: a busy
+        # machine changes nothing.
+        signal.setitimer(signal.ITIMER_PROF, delay)
     one = configuration(number)
     box = one.box
     box.__class__ = Written
     assert isinstance(box, Written)
     box.driver, box.life = os.getpid(), WORKER_LIFE if with_workers else 0
-    box.path = str(calls)
+    box.path = calls
     if with_workers:
         subprocess.Popen = Forked  # type: ignore[misc, assignment]
         one.more["evaluator"] = Processes(2)
@@ -86,41 +90,10 @@ def attempt(number: int, folder: Path, calls: Path, *, with_workers: bool) -> st
         return "" if "queries" in str(error) else f"{error}"
     except EvaluationError as error:
         return "" if box.rate or "worker" in str(error) else f"{error}"
-    costs = result.costs
-    charged = result.nfev + result.ncev + costs.n_retried + costs.n_lost
-    if charged > one.max_queries:
-        return f"{charged} charged of {one.max_queries}"
-    made = calls.stat().st_size if calls.exists() else 0
-    return f"{made} made, {charged} charged" if made > charged else ""
-
-
-def forked(
-    number: int, folder: Path, calls: Path, die_after: float, *, with_workers: bool
-) -> str | None:
-    """Return the complaint of a child; None if it was killed."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
-        with contextlib.suppress(BaseException):
-            os.close(read)
-            if die_after and not with_workers:
-                # Its default action ends the process at once. Time of computing: a
-                # busy machine changes nothing.
-                signal.setitimer(signal.ITIMER_PROF, die_after)
-            said = attempt(number, folder, calls, with_workers=with_workers)
-            os.write(write, b"|" + said.encode()[:2000])
-        os._exit(0)
-    os.close(write)
-    if die_after and with_workers:  # which compute while it waits
-        time.sleep(die_after)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
-    _, status = os.waitpid(pid, 0)
-    if said:
-        return said[1:]
-    return None if os.WIFSIGNALED(status) else "the child failed"
+    n_charged, n_made = charged(result), count(calls)
+    if n_charged > one.max_queries:
+        return f"{n_charged} charged of {one.max_queries}"
+    return f"{n_made} made, {n_charged} charged" if n_made > n_charged else ""
 
 
 def main(first: int, last: int) -> dict[str, Any]:
@@ -137,12 +110,17 @@ def main(first: int, last: int) -> dict[str, Any]:
             folder, calls = Path(name, "run"), Path(name, "calls")
             said: str | None = None
             for n_kills in range(MAX_KILLS + 1):
-                delay = rng.exponential(SECONDS) if n_kills < MAX_KILLS else 0.0
-                said = forked(number, folder, calls, delay, with_workers=with_workers)
+                delay = rng.exponential(SECONDS) if n_kills < MAX_KILLS else None
+                again = number, folder, calls, delay, with_workers
+                # Workers compute while the driver waits.
+                kill_after = delay if with_workers else None
+                said, status = forked(partial(attempt, *again), kill_after)
+                if said is None and not os.WIFSIGNALED(status):
+                    said = "the child failed"
                 if said is not None:
                     break
                 found["kills"] += 1
-            over = max((calls.stat().st_size if calls.exists() else 0) - budget, 0)
+            over = max(count(calls) - budget, 0)
         found["configurations"] += 1
         found["with workers"] += with_workers
         found["exceeded"] += over > 0

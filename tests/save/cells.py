@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,37 @@ import dszog
 from dszog import METHODS, Constraints, Losses, Problem
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods import FeasibleMethod
+from dszog.save.container import pack, unpack
 
 DIM, N, M = 3, 30, 40
 
 
 class Killed(BaseException):
     """What no handler of the library catches: the process is as good as dead."""
+
+
+def die_at(n_calls: int) -> Callable[[int], None]:
+    """Return what is to be done before a call, if the process shall die in this one."""
+
+    def before(number: int) -> None:
+        if number == n_calls:
+            raise Killed
+
+    return before
+
+
+def charged(result: Any) -> int:
+    """Return all queries that a run has charged to its budget."""
+    costs = result.costs
+    return int(result.nfev + result.ncev + costs.n_retried + costs.n_lost)
+
+
+def change_headers(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change what the checkpoints of a folder say of themselves."""
+    for path in folder.glob("checkpoint-*"):
+        facts, arrays = unpack(path.read_bytes())
+        change(facts)
+        path.write_bytes(b"".join(pack(facts, arrays)))
 
 
 @dataclass
@@ -36,6 +61,10 @@ class Cell:
 
     def __str__(self) -> str:
         return self.name
+
+    def fresh(self, before_call: Callable[[int], None] = lambda n: None) -> Cell:
+        """Return the same for a new process, so to speak."""
+        return replace(self, n_calls=0, before_call=before_call)
 
     def problem(self) -> Problem:
         rng = np.random.Generator(np.random.Philox(key=5))

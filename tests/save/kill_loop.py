@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,59 +92,53 @@ class Forked:
             time.sleep(0.001)
 
 
-class Evaluate:
-    """What happens before each call: it is noted, and takes a while."""
-
-    def __init__(self, calls: Path) -> None:
-        self._calls = str(calls)
-
-    def __call__(self, number: int) -> None:
-        handle = os.open(self._calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(handle, b".")
-        os.close(handle)
-        time.sleep(0.0005)  # so that many a kill comes in the middle of it
+def note_calls(path: Path, n: int = 1) -> None:
+    """Write a byte for each call, before it is made."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(handle, b"." * n)
+    os.close(handle)
 
 
-def child(cell: Cell, evaluator: str, folder: Path, calls: Path, write: int) -> None:
-    cell.before_call = Evaluate(calls)
-    who = Processes(2) if evaluator == "processes" else evaluator
-    result = cell.run(folder, max_iterations=N_ITERATIONS, evaluator=who)
-    said = {"digest": result.digest, "nit": result.nit, "x": result.x.tobytes().hex()}
-    os.write(write, json.dumps(said).encode())
+def forked(work: Callable[[], str], kill_after: float | None) -> tuple[str | None, int]:
+    """Return what a child has to say of its work, and how it ended.
 
-
-def fork_and_kill(
-    cell: Cell,
-    evaluator: str,
-    folder: Path,
-    calls: Path,
-    delay: float,
-    mark: str,
-    is_quick: bool,
-) -> str:
-    """Return what the child had to say; nothing if it was killed before."""
+    It says nothing, None, if it was killed before or if it failed.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         code = 1
         with contextlib.suppress(BaseException):
             os.close(read)
-            os.environ[MARK] = mark
-            if is_quick:
-                subprocess.Popen = Forked  # type: ignore[misc, assignment]
-            child(cell, evaluator, folder, calls, write)
+            os.write(write, b"|" + work().encode())
             code = 0
         os._exit(code)
     os.close(write)
-    time.sleep(delay)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     with os.fdopen(read, "rb") as pipe:
         said = pipe.read().decode()
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
-        raise SystemExit(f"{cell}: the child failed after {count(calls)} calls")
-    return said
+    return said[1:] if said else None, os.waitpid(pid, 0)[1]
+
+
+def attempt(
+    cell: Cell, evaluator: str, folder: Path, calls: Path, mark: str, is_quick: bool
+) -> str:
+    """Begin or resume a run; return what has to be the same each time."""
+
+    def before(number: int) -> None:
+        note_calls(calls)
+        time.sleep(0.0005)  # so that many a kill comes in the middle of it
+
+    os.environ[MARK] = mark
+    if is_quick:
+        subprocess.Popen = Forked  # type: ignore[misc, assignment]
+    who = Processes(2) if evaluator == "processes" else evaluator
+    one = cell.fresh(before)
+    result = one.run(folder, max_iterations=N_ITERATIONS, evaluator=who)
+    return json.dumps([result.digest, result.x.tobytes().hex()])
 
 
 def main(n_kills: int, seed: int, evaluator: str) -> dict[str, int]:
@@ -150,15 +146,14 @@ def main(n_kills: int, seed: int, evaluator: str) -> dict[str, int]:
     rng = np.random.Generator(np.random.Philox(key=seed))
     found = {"kills": 0, "runs": 0, "mismatches": 0, "lost calls": 0, "most lost": 0}
     found["orphans"] = 0
-    expected: dict[str, tuple[str, str, int]] = {}
+    expected: dict[str, tuple[list[str], int]] = {}
     while found["kills"] < n_kills:
         cell = CELLS[found["runs"] % len(CELLS)]
         if cell.name not in expected:
-            cell.n_calls = 0
-            cell.before_call = lambda number: None
-            plain = cell.run(max_iterations=N_ITERATIONS)
-            bits = plain.x.tobytes().hex()
-            expected[cell.name] = (plain.digest, bits, cell.n_calls)
+            one = cell.fresh()
+            plain = one.run(max_iterations=N_ITERATIONS)
+            bits = [plain.digest, plain.x.tobytes().hex()]
+            expected[cell.name] = bits, one.n_calls
         store = dszog.save.store
         store.SAVE_EVERY = SAVE_EVERY[found["runs"] % len(SAVE_EVERY)]
         store.SAVE_SHARE = 1.0
@@ -170,19 +165,20 @@ def main(n_kills: int, seed: int, evaluator: str) -> dict[str, int]:
             while True:
                 delay = float(rng.uniform(0.0, patience * MORE ** len(marks)))
                 marks.append(secrets.token_hex(8))
-                said = fork_and_kill(
-                    cell, evaluator, folder, calls, delay, marks[-1], is_quick
-                )
-                if said:
+                again = cell, evaluator, folder, calls, marks[-1], is_quick
+                said, status = forked(partial(attempt, *again), delay)
+                if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+                    after = f"after {count(calls)} calls"
+                    raise SystemExit(f"{cell}: the child failed {after}")
+                if said is not None:
                     break
             n_died = len(marks) - 1
             if evaluator == "processes":
                 found["orphans"] += orphans(marks)
-            answer = json.loads(said)
-            digest, bits, n_calls = expected[cell.name]
+            bits, n_calls = expected[cell.name]
             found["runs"] += 1
             found["kills"] += n_died
-            found["mismatches"] += answer["digest"] != digest or answer["x"] != bits
+            found["mismatches"] += json.loads(said) != bits
             lost = count(calls) - n_calls
             found["lost calls"] += lost
             # Each death costs the batch in flight: here at most four calls.

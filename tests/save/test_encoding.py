@@ -166,6 +166,8 @@ def test_settings_of_another_method_or_that_cannot_be_are_refused(name: str) -> 
         {},
         settings | {"more": 1},
         settings | {"type": "Other"},
+        settings | {"type": np.zeros(0)},
+        settings | {"radius": np.zeros(2)},
         settings | {"n_directions": -3},
         settings | {"n_directions": "many"},
         settings | {"radius": object()},

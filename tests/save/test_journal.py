@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dszog.contract import Cost, Failure, Query, Reply
+from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import frozen_floats
 from dszog.errors import CheckpointError, CheckpointWriteError
 from dszog.save.journal import (
@@ -20,12 +20,11 @@ from dszog.save.journal import (
     Asked,
     Journal,
     Lost,
-    pack_answered,
-    pack_asked,
-    pack_lost,
+    pack,
     question,
     unpack,
 )
+from tests.save.system_calls import full_disk
 
 RUN = bytes(range(16))
 CONTENTS = [bytes([i]) * (1 + 13 * i % 97) for i in range(20)]
@@ -40,10 +39,10 @@ def written(path: Path, contents: list[bytes]) -> None:
 
 
 def read(path: Path) -> tuple[list[bytes], int]:
-    journal, n_cut = Journal.open(path, RUN, 3)
-    contents = [journal.content(i) for i in range(len(journal.places))]
+    journal = Journal.open(path, RUN, 3)
+    contents = list(journal.records())
     journal.close()
-    return contents, n_cut
+    return contents, journal.n_cut
 
 
 def test_records_come_back_in_order(tmp_path: Path) -> None:
@@ -63,18 +62,16 @@ def test_a_torn_tail_is_cut_and_no_more_lost(tmp_path: Path, n_missing: int) -> 
     n_lost = len(b"".join(CONTENTS[len(kept) :])) + 8 * (len(CONTENTS) - len(kept))
     assert n_cut or n_lost == n_missing
     for restart in range(3):
-        journal, n_cut = Journal.open(path, RUN, 3)
-        assert n_cut == 0
+        journal = Journal.open(path, RUN, 3)
+        assert journal.n_cut == 0
         journal.append(b"restart %d" % restart)
         journal.close()
         kept.append(b"restart %d" % restart)
         assert read(path) == (kept, 0)
 
 
-def test_every_flipped_bit_ends_the_journal_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands would take long
+@pytest.mark.usefixtures("no_syncs")  # thousands would take long
+def test_every_flipped_bit_ends_the_journal_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "j"
     written(path, CONTENTS[:4])
     content = path.read_bytes()
@@ -159,20 +156,12 @@ def test_what_the_system_takes_in_parts_is_written_whole(
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])
-def test_a_disk_that_fails_is_loud(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_a_disk_that_fails_is_loud(tmp_path: Path, call: str) -> None:
     journal = Journal.new(tmp_path / "j", RUN, 3)
     journal.append(b"before")
-
-    def failing(*arguments: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, call, failing)
     fails = journal.sync if call == "fsync" else lambda: journal.append(b"after")
-    with pytest.raises(CheckpointWriteError, match="No space left"):
+    with full_disk(call), pytest.raises(CheckpointWriteError, match="No space left"):
         fails()
-    monkeypatch.undo()
     journal.close()
     assert read(tmp_path / "j")[0][0] == b"before"
 
@@ -196,7 +185,7 @@ def test_replies_come_back_bit_for_bit(first: list[int], second: list[int]) -> N
         failures=(failure,),
     )
 
-    found = unpack(pack_answered([reply, reply], 0.25, 1.5))
+    found = unpack(pack(Answered(1.5, 0.25, [reply, reply])))
 
     assert isinstance(found, Answered)
     assert (found.spent, found.elapsed, len(found.replies)) == (0.25, 1.5, 2)
@@ -211,9 +200,8 @@ def test_replies_come_back_bit_for_bit(first: list[int], second: list[int]) -> N
 
 
 def test_questions_come_back() -> None:
-    asked = pack_asked(Cost(losses=3, constraints=4), -5, 2.5)
-    assert unpack(asked) == Asked(3, 4, -5, 2.5)
-    assert unpack(pack_lost(9)) == Lost(9)
+    for record in (Asked(3, 4, -5, 2.5), Lost(9)):
+        assert unpack(pack(record)) == record
 
 
 def test_a_question_is_known_by_its_points_indices_and_iteration() -> None:

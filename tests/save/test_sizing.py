@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,8 +28,10 @@ from dszog.run.run import SizeNote
 from dszog.save.encoding import pack_value
 from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
-from tests.save.cells import Killed
+from tests.save.cells import Killed, charged, die_at
+from tests.save.system_calls import watched
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
 N_SIZING = 2  # functions of unknown size
 
 
@@ -75,21 +76,8 @@ class Box:
         return dszog.Problem(self.loss, self.constraints, 2, x0=[0.1, 0.2])
 
 
-def dying_at(number: int) -> Box:
-    def before(n_calls: int) -> None:
-        if n_calls == number:
-            raise Killed
-
-    return Box(before)
-
-
 def die(*args: Any) -> None:
     raise Killed
-
-
-def charged(result: Any) -> int:
-    costs = result.costs
-    return int(result.nfev + result.ncev + costs.n_lost + costs.n_retried)
 
 
 def same(first: Any, second: Any) -> bool:
@@ -100,17 +88,11 @@ def same(first: Any, second: Any) -> bool:
     )
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the syncs, which only a loss of power needs."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
 # ----------------------------------------------------------------------------- deaths
 @pytest.mark.parametrize("number", range(1, N_SIZING + 1))
 def test_calls_of_a_death_at_sizing_are_lost(number: int, tmp_path: Path) -> None:
     with pytest.raises(Killed):
-        dying_at(number).run(tmp_path)
+        Box(die_at(number)).run(tmp_path)
     result = Box().run(tmp_path)
     assert result.costs.n_lost == N_SIZING
     assert same(result, Box().run(None))
@@ -182,7 +164,7 @@ def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
         folder, n_made = tmp_path / f"{number}", 0
         budget = int(rng.integers(60, 400))
         for _ in range(4):
-            box = dying_at(int(rng.integers(1, 30)))
+            box = Box(die_at(int(rng.integers(1, 30))))
             with suppress(Killed):
                 box.run(folder, max_queries=budget, max_iterations=None)
             n_made += box.n_calls
@@ -195,7 +177,7 @@ def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
 def test_a_budget_that_deaths_used_up_costs_no_call(tmp_path: Path) -> None:
     for number in (1, 2):
         with pytest.raises(Killed):
-            dying_at(number).run(tmp_path, max_queries=6)
+            Box(die_at(number)).run(tmp_path, max_queries=6)
     box = Box()
     with pytest.raises(InputError, match=r"2 queries to learn .*, after 4 .*got .*=6"):
         box.run(tmp_path, max_queries=6)
@@ -298,7 +280,7 @@ def test_a_note_that_makes_no_sense_is_refused(
     changes: dict[str, Any] | None, tmp_path: Path
 ) -> None:
     def write(note: Any) -> None:
-        (tmp_path / NAME).write_bytes(b"".join(pack_value({}, note, "1")))
+        (tmp_path / NAME).write_bytes(b"".join(pack_value({}, note)))
 
     write(GOOD)
     assert read_note(tmp_path) == GOOD
@@ -308,24 +290,22 @@ def test_a_note_that_makes_no_sense_is_refused(
 
 
 def test_a_note_that_cannot_be_written_is_loud_before_any_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    rename = os.rename
-
-    def full(source: Any, target: Any) -> None:
+    def fail(name: str, number: int, source: Any, target: Any) -> None:
         if Path(target).name == NAME:
             raise OSError(28, "No space left on device")
-        rename(source, target)
 
-    monkeypatch.setattr(os, "rename", full)
     box = Box()
-    with pytest.raises(CheckpointWriteError, match=r"'sizes.dszog' could .*No spac"):
-        box.run(tmp_path)
-    assert box.n_calls == 0
-    assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
+    with watched(("rename",), before=fail):
+        said = r"'sizes.dszog' could .*No spac"
+        with pytest.raises(CheckpointWriteError, match=said):
+            box.run(tmp_path)
+        assert box.n_calls == 0
+        assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
 
-    with pytest.warns(CheckpointWarning, match="The run goes on"):
-        result = box.run(tmp_path, on_save_failure="warn")
+        with pytest.warns(CheckpointWarning, match="The run goes on"):
+            result = box.run(tmp_path, on_save_failure="warn")
     assert result.costs.n_failed_saves == 2
     assert charged(result) == box.n_calls
     assert same(result, Box().run(None))

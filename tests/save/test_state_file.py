@@ -130,7 +130,7 @@ def test_another_problem_or_method_is_refused(
 
 
 def test_the_checkpoint_of_a_run_is_no_state(tmp_path: Path) -> None:
-    store = Store(tmp_path, resume=False, library="1")
+    store = Store(tmp_path, resume=False)
     store.save({}, {"x": 1})
     store.close()
     with pytest.raises(CheckpointError, match="it holds a run, not a state"):

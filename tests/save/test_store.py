@@ -8,10 +8,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteErro
 from dszog.save.container import unpack
 from dszog.save.files import make_folder, write_whole
 from dszog.save.store import Store
-from tests.runs import Record, said_by
+from tests.runs import Record, python, said_by
+from tests.save.cells import Killed
+from tests.save.system_calls import watched
 
 SIZE = ProblemSize(
     dim=2, n_losses=1, n_constraints=3, lower=np.zeros(2), upper=np.ones(2)
@@ -34,7 +36,7 @@ def content_of(number: int) -> dict[str, Any]:
 
 
 def opened(folder: Path, *, resume: bool = True) -> Store:
-    return Store(folder, resume=resume, library="0")
+    return Store(folder, resume=resume)
 
 
 def load(store: Store) -> int | None:
@@ -145,11 +147,7 @@ def test_a_damaged_newest_is_named_and_not_used(tmp_path: Path, how: str) -> Non
     with pytest.warns(CheckpointWarning, match=r"-00000003.*00000002\S* is used"):
         number = load(store)
     assert number == 2
-    replies = [
-        journal.content(i)
-        for journal in store.chain
-        for i in range(len(journal.places))
-    ]
+    replies = [reply for journal in store.chain for reply in journal.records()]
     assert replies == [b"reply to 2", b"reply to 3"]  # nothing but time is lost
     for later in (4, 5, 6):
         store.save({}, content_of(later))
@@ -195,7 +193,7 @@ def test_a_damaged_journal_is_the_end_of_the_replies(tmp_path: Path) -> None:
     said = " ".join(str(warning.message) for warning in caught)
     assert "bytes of journal-00000002.dszog were not whole" in said
     assert "evaluated again" in said
-    assert [len(journal.places) for journal in store.chain] == [0]
+    assert [list(journal.records()) for journal in store.chain] == [[]]
     store.close()
     assert "journal-00000003.dszog.aside0" in names(folder)
 
@@ -227,12 +225,8 @@ def test_a_journal_alone_is_no_run(tmp_path: Path) -> None:
 @quiet
 @pytest.mark.parametrize("n_files", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_corrupted_checkpoint_is_loaded(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    n_files: int,
-    record_property: Record,
+    no_syncs: None, tmp_path: Path, n_files: int, record_property: Record
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
     folder = filled(tmp_path / "run")
     n_missed = 0
     path = newest(folder)
@@ -254,30 +248,6 @@ def test_no_corrupted_checkpoint_is_loaded(
 
 
 # --------------------------------------------------------------------- deaths in a save
-
-CALLS = ("open", "write", "pwrite", "fsync", "rename", "unlink", "ftruncate", "close")
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-def calls_wrapped(
-    monkeypatch: pytest.MonkeyPatch, before: Callable[[str, int], None]
-) -> None:
-    """Have a function called before each system call that changes the disk."""
-    counter = [0]
-    for name in CALLS:
-        real = getattr(os, name)
-
-        def wrapped(*arguments: Any, _real: Any = real, _name: str = name) -> Any:
-            counter[0] += 1
-            before(_name, counter[0])
-            return _real(*arguments)
-
-        monkeypatch.setattr(os, name, wrapped)
-
-
 def save_three(folder: Path, done: list[int]) -> None:
     store = opened(folder)
     load(store)
@@ -297,17 +267,14 @@ def test_a_death_in_any_save_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
         folder = tmp_path / f"run{at}"
         shutil.copytree(template, folder)
         done = [3]
-        seen: list[str] = []
 
-        def before(name: str, number: int, at: int = at, seen: Any = seen) -> None:
-            seen.append(name)
+        def die(name: str, number: int, *arguments: Any, at: int = at) -> None:
             if number >= at:  # and everything after it: nobody is there to clean up
-                raise Crash
+                raise Killed
 
-        with pytest.MonkeyPatch.context() as patch, suppress(Crash):
-            calls_wrapped(patch, before)
+        with watched(before=die) as made, suppress(Killed):
             save_three(folder, done)
-            n_calls = len(seen)
+            n_calls = len(made)
         for path in folder.glob("checkpoint-*.dszog"):
             unpack(path.read_bytes())  # under its name a file is whole
         (folder / "lock").unlink()  # its descriptor is still open in this process
@@ -329,18 +296,15 @@ def test_a_disk_error_at_any_call_is_loud(tmp_path: Path, number: int) -> None:
         shutil.copytree(template, folder)
         store = opened(folder)
         load(store)
-        seen: list[str] = []
 
-        def before(name: str, count: int, at: int = at, seen: Any = seen) -> None:
-            seen.append(name)
+        def fail(name: str, count: int, *arguments: Any, at: int = at) -> None:
             if count == at and name not in ("unlink", "close"):
                 raise OSError(number, os.strerror(number))
 
-        with pytest.MonkeyPatch.context() as patch:
-            calls_wrapped(patch, before)
+        with watched(before=fail) as made:
             try:
                 store.save({}, content_of(4))
-                n_calls = len(seen)
+                n_calls = len(made)
             except CheckpointWriteError as error:
                 n_loud += 1
                 assert os.strerror(number) in str(error)  # noqa: PT017
@@ -351,31 +315,23 @@ def test_a_disk_error_at_any_call_is_loud(tmp_path: Path, number: int) -> None:
     assert n_loud >= 6
 
 
-def test_the_order_of_a_save_is_write_sync_rename_sync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-    calls_wrapped(monkeypatch, lambda name, number: seen.append(name))
-    write_whole(tmp_path / "file", [b"a", b"b"])
-    told = [name for name in seen if name not in ("close", "unlink")]
+def test_the_order_of_a_save_is_write_sync_rename_sync(tmp_path: Path) -> None:
+    with watched() as made:
+        write_whole(tmp_path / "file", [b"a", b"b"])
+    told = [name for name in made if name not in ("close", "unlink")]
     expected = ["open", "write", "write", "fsync", "rename", "open", "fsync"]
     assert told == expected
 
 
 @quiet
-def test_what_was_not_synced_may_be_lost_and_nothing_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_synced_may_be_lost_and_nothing_is_missing(tmp_path: Path) -> None:
     """Lose power after each call: names and contents fall back to their last sync."""
     folder = filled(tmp_path / "run")
     disk = Shadow(folder)
-    survivors: list[dict[str, bytes]] = []
-    disk.install(monkeypatch, survivors)
-    done: list[int] = []
-    save_three(folder, done)
-    monkeypatch.undo()
-    assert len(survivors) > 20
-    for number, files in enumerate(survivors):
+    with watched(after=disk.note):
+        save_three(folder, [])
+    assert len(disk.survivors) > 20
+    for number, files in enumerate(disk.survivors):
         copy = tmp_path / f"survivor{number}"
         copy.mkdir(mode=0o700)
         for name, content in files.items():
@@ -397,23 +353,19 @@ class Shadow:
         for path in folder.iterdir():
             self._synced[path.stat().st_ino] = path.read_bytes()
         self._names = self._now()
+        self.survivors: list[dict[str, bytes]] = []
 
     def _now(self) -> dict[str, int]:
         return {path.name: path.stat().st_ino for path in self._folder.iterdir()}
 
-    def install(self, patch: pytest.MonkeyPatch, found: list[dict[str, bytes]]) -> None:
-        for name in CALLS:
-            real = getattr(os, name)
-
-            def wrapped(*arguments: Any, _real: Any = real, _name: str = name) -> Any:
-                result = _real(*arguments)
-                if _name == "fsync":
-                    self._sync(arguments[0])
-                found.append(self._survivor(self._names))
-                found.append(self._survivor(self._now()))  # renamed, not written
-                return result
-
-            patch.setattr(os, name, wrapped)
+    def note(self, name: str, number: int, *arguments: Any) -> None:
+        """Take note of a call, and of what would be left were power lost after it."""
+        if name == "fsync":
+            self._sync(arguments[0])
+        for names in (self._names, self._now()):  # the second: renamed, not written
+            self.survivors.append(
+                {n: self._synced.get(i, b"") for n, i in names.items()}
+            )
 
     def _sync(self, handle: int) -> None:
         inode = os.fstat(handle).st_ino
@@ -423,9 +375,6 @@ class Shadow:
         for path in self._folder.iterdir():
             if path.stat().st_ino == inode:
                 self._synced[inode] = path.read_bytes()
-
-    def _survivor(self, names: dict[str, int]) -> dict[str, bytes]:
-        return {name: self._synced.get(inode, b"") for name, inode in names.items()}
 
 
 # ----------------------------------------------------------------------------- folders
@@ -446,7 +395,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 OWNER = """
 import sys, pathlib
 from dszog.save.store import Store
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 print("locked", flush=True)
 sys.stdin.read()
 """
@@ -454,13 +403,8 @@ sys.stdin.read()
 
 def test_a_second_writer_is_told_of_the_first_if_alive(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with owner:
+    start = python("-c", OWNER, str(folder))
+    with subprocess.Popen(**start, stdin=PIPE, stdout=PIPE) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "locked\n"
         said = (
@@ -490,7 +434,7 @@ def live_on():
     print(os.getpid(), flush=True)
     time.sleep(60)
 
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 if sys.argv[2] == "multiprocessing":
     multiprocessing.get_context("fork").Process(target=live_on).start()
 elif not os.fork():
@@ -501,12 +445,8 @@ time.sleep(60)
 
 @pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
 def test_a_child_of_a_killed_run_keeps_no_lock(how: str, tmp_path: Path) -> None:
-    run = subprocess.Popen(
-        [sys.executable, "-c", FORKING, str(tmp_path / "run"), how],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with run:
+    start = python("-c", FORKING, str(tmp_path / "run"), how)
+    with subprocess.Popen(**start, stdout=PIPE) as run:
         assert run.stdout is not None
         child = int(run.stdout.readline())
         try:
@@ -524,7 +464,7 @@ import os, pathlib, sys
 from dszog.save.store import Store
 from dszog.errors import CheckpointWriteError
 
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 store.save({}, {"number": 1})
 if not os.fork():
     for write in (lambda: store.append(b"reply"), lambda: store.save({}, {})):
@@ -563,22 +503,18 @@ def test_a_lock_that_is_not_signed_is_a_lock(signed: str, tmp_path: Path) -> Non
     store.close()
 
 
-def test_the_journal_before_is_synced_with_each_save(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_journal_before_is_synced_with_each_save(tmp_path: Path) -> None:
     store = opened(tmp_path / "run")
     store.save({}, content_of(1))
     store.chain[-1].append(b"a reply")
     journal = (tmp_path / "run" / "journal-00000001.dszog").stat().st_ino
     synced: list[int] = []
-    real = os.fsync
 
-    def noted(handle: int) -> None:
+    def note(name: str, number: int, handle: int) -> None:
         synced.append(os.fstat(handle).st_ino)
-        real(handle)
 
-    monkeypatch.setattr(os, "fsync", noted)
-    store.save({}, content_of(2))
+    with watched(("fsync",), before=note):
+        store.save({}, content_of(2))
     store.close()
     # First of all: were the new one damaged, the one before has its replies.
     assert synced[0] == journal

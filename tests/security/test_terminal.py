@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from dszog import CheckpointError, CheckpointWarning, InputError
 from dszog.contract.validation import printable
 from dszog.readers import read_csv, read_libsvm
-from dszog.save.container import pack, unpack
 from dszog.save.store import Store
-from tests.save.cells import CELLS
+from tests.save.cells import CELLS, change_headers
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202egnp\x9b31m"
 BAD_FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -60,27 +59,24 @@ def test_a_missing_file_and_a_folder_are_told_plainly(tmp_path: Path) -> None:
 
 
 def test_the_owner_of_a_lock_is_named_plainly(tmp_path: Path) -> None:
-    store = Store(tmp_path, resume=True, library="0")
+    store = Store(tmp_path, resume=True)
     who = {"pid": 1, "host": EVIL, "started": EVIL}
     (tmp_path / "lock").write_text(json.dumps(who))
     with pytest.raises(CheckpointError) as caught:
-        Store(tmp_path, resume=True, library="0")
+        Store(tmp_path, resume=True)
     store.close()
     assert "process 1 on \\x1b]0;owned" in str(caught.value)
     assert str(caught.value).isprintable()
 
 
-def rewritten(folder: Path, part: str) -> None:
+def make_evil(folder: Path, part: str) -> None:
     """Put evil words into a part of what the checkpoints say of themselves."""
-    for path in folder.glob("checkpoint-*.dszog"):
-        facts, arrays = unpack(path.read_bytes())
-        facts["about"][part][EVIL] = EVIL
-        path.write_bytes(b"".join(pack(facts, arrays, "0")))
+    change_headers(folder, lambda facts: facts["about"][part].update({EVIL: EVIL}))
 
 
 def test_a_foreign_checkpoint_is_described_plainly(tmp_path: Path) -> None:
     CELLS[0].run(tmp_path / "run", max_iterations=3)
-    rewritten(tmp_path / "run", "fingerprint")
+    make_evil(tmp_path / "run", "fingerprint")
     with pytest.raises(CheckpointError, match="differs in") as caught:
         CELLS[0].run(tmp_path / "run", max_iterations=3)
     assert str(caught.value).isprintable()
@@ -89,7 +85,7 @@ def test_a_foreign_checkpoint_is_described_plainly(tmp_path: Path) -> None:
 def test_a_warning_about_a_checkpoint_is_plain(tmp_path: Path) -> None:
     folder = tmp_path / f"run{EVIL}"
     CELLS[0].run(folder, max_iterations=3)
-    rewritten(folder, "surroundings")
+    make_evil(folder, "surroundings")
     newest = sorted(folder.glob("checkpoint-*"))[-1]
     os.truncate(newest, 100)
     with warnings.catch_warnings(record=True) as caught:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import Record
+from tests.runs import ROOT, Record
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = {"dszog", "dszog_paper", "dszog_bench", "dszog_start"}
 
 

@@ -192,7 +192,7 @@ def test_in_a_notebook_rich_draws_where_there_are_widgets(
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     there = SimpleNamespace() if has_widgets else None
     monkeypatch.setitem(sys.modules, "ipywidgets", there)
-    with show_progress(Limits(iterations=2)) as (shown,):
+    with show_progress(Limits(iterations=2)) as shown:
         assert isinstance(shown, Lines) is not has_widgets
 
 

@@ -72,7 +72,7 @@ def test_a_bar_is_met_or_not(bar: Bar, value: float, is_met: bool) -> None:
 
 
 def test_an_item_whose_tests_are_not_there_says_so() -> None:
-    found = reliability.run_item(Item("X", "none", ("no/such_file.py",)), quick=True)
+    found = reliability.run_item(Item("X", "none", "no/such_file.py"), quick=True)
     assert found["outcome"] == "not run"
 
 
@@ -85,7 +85,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         reliability, "run_mutants", lambda: {"outcome": "passed", "figures": {}}
     )
-    item = Item("X", "Nothing breaks", ("test_x.py",), (Bar("breaks", "=", 0),))
+    item = Item("X", "Nothing breaks", "test_x.py", "breaks = 0")
     monkeypatch.setattr(reliability, "ITEMS", (item,))
     return tmp_path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,20 @@ import dszog  # noqa: E402
 import dszog.torch as dt  # noqa: E402
 from dszog.torch import passes  # noqa: E402
 from dszog.torch.space import digest_of  # noqa: E402
-from tests.torch.test_networks import data, functions, network, one_loss, trained  # noqa: E402
-
-both_ways = pytest.mark.parametrize("gradients", [False, True])
-
-
-class Counted(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Counts the examples it is given; a backward pass is two."""
-
-    def __init__(self, net: Any) -> None:
-        super().__init__()
-        self.net, self.n_seen = net, 0
-
-    def forward(self, x: Any) -> Any:
-        assert len(x)
-        self.n_seen += len(x) * (3 if torch.is_grad_enabled() else 1)
-        return self.net(x)
+from tests.torch.helpers import (  # noqa: E402
+    Around,
+    both_ways,
+    counting,
+    data,
+    functions,
+    looking,
+    loop,
+    network,
+    noisy,
+    refused,
+    trained,
+    updated,
+)
 
 
 @both_ways
@@ -42,82 +41,64 @@ def test_an_update_reports_all_that_went_through_and_keeps_to_its_budget(
 ) -> None:
     net, new, keep = trained()
     keep = keep[0][:90], keep[1][:90]  # some are drawn twice
-    counted = Counted(net)
+    counted = Around(net, counting)
     more: dict[str, Any] = {"gradients": gradients, "max_forwards": most}
     report = dt.update(counted, new, keep, rule=rule, **more)
     assert report.n_forwards == counted.n_seen
     assert 0.8 * most < report.n_forwards <= most
 
 
-def looking(net: Any, shift: float) -> tuple[Any, Any]:
-    """Return functions that look through the network one kind at a time."""
-    inputs, targets = data()
-    return (
-        lambda i: one_loss(net(inputs[i]), targets[i]),
-        lambda j: one_loss(net(inputs[j]), targets[j]) - shift,
-    )
+def counted_run(most: float, shift: float = 1.3, n: int = 120, **more: Any) -> Any:
+    """Return a result whose budget is kept, and whose count is that of the network."""
+    net = Around(network(), counting)
+    loss, limit = looking(net, shift)
+    if every := more.pop("fails_every", None):
+        loss = failing_every(every, loss)
+    both = dt.Losses(loss, 120), dt.Constraints(limit, n)
+    result = dt.minimize(net, *both, max_queries=most, seed=0, **more)
+    assert result.n_forwards == net.n_seen <= most
+    return result
 
 
 @pytest.mark.parametrize(("most", "shift"), [(4000, 1.0), (20_000, 1.3), (60_000, 1.0)])
 def test_a_run_counts_its_first_looks_and_what_is_drawn_twice(
     most: int, shift: float
 ) -> None:
-    net = Counted(network())
-    loss, limit = looking(net, shift)
-    more: dict[str, Any] = {"max_queries": most, "seed": 0}
-    result = dt.minimize(net, dt.Losses(loss, 120), dt.Constraints(limit, 120), **more)
-    assert result.n_forwards == net.n_seen <= most
+    result = counted_run(most, shift)
     assert result.costs.n_retried > 0
     beside = result.costs.n_retried + result.n_looks
     assert result.n_forwards == result.nfev + result.ncev + beside
     said = " ".join(str(result).split())
-    assert f"{net.n_seen:,} examples went through the network" in said
+    assert f"{result.n_forwards:,} examples went through the network" in said
     assert "drawn twice" in said
 
 
-def test_values_that_are_asked_for_with_care_are_counted_too() -> None:
-    net, calls = Counted(network()), itertools.count()
-    loss, limit = looking(net, 1.3)
+def failing_every(n: int, loss: Any) -> Any:
+    calls = itertools.count(1)
 
     def failing(i: Any) -> Any:
         values = loss(i)
-        return values * torch.nan if next(calls) % 5 == 4 and len(i) == 64 else values
+        return values * torch.nan if next(calls) % n == 0 and len(i) == 64 else values
 
-    result = dt.minimize(
-        net,
-        dt.Losses(failing, 120),
-        dt.Constraints(limit, 120),
-        on_failure="resample",
-        max_queries=20_000,
-        seed=0,
-    )
+    return failing
+
+
+def test_values_that_are_asked_for_with_care_are_counted_too() -> None:
+    result = counted_run(20_000, fails_every=5, on_failure="resample")
     assert result.failures.n_failed
-    assert net.n_seen == result.n_forwards <= 20_000
 
 
 def test_a_few_constraints_are_enough_to_see_how_far_weights_may_go() -> None:
-    net = network()
-    loss, limit = looking(net, 1.3)
-    more: dict[str, Any] = {"max_queries": 60_000, "seed": 0}
-    result = dt.minimize(net, dt.Losses(loss, 120), dt.Constraints(limit, 2), **more)
-    assert result.n_forwards <= 60_000
-
-
-def test_a_budget_that_the_first_looks_use_up_is_refused_as_given() -> None:
-    net = network()
-    with pytest.raises(dszog.InputError, match="take 256 queries, got max_queries=200"):
-        dt.minimize(net, *functions(net), max_queries=200)
+    counted_run(60_000, n=2)
 
 
 @both_ways
 def test_a_loop_of_ones_own_counts_and_never_asks_for_nothing(gradients: bool) -> None:
     inner = network()
-    net = Counted(inner)
+    net = Around(inner, counting)
     loss, limit = looking(net, 9.0 if gradients else 1.3)  # 9: none is ever broken
     adam = torch.optim.Adam(inner.parameters()) if gradients else None
-    opt = dt.DSZOG(net, n_losses=120, n_constraints=120, optimizer=adam)
-    for _ in range(6):
-        opt.step(lambda i, j: (loss(i), limit(j)))
+    opt, _ = loop(net, lambda i, j: (loss(i), limit(j)), 6, optimizer=adam)
     # One that fills in for no constraints has no backward pass.
     n_filled = 6 if gradients else 0
     assert opt.n_forwards == net.n_seen - 2 * n_filled
@@ -128,12 +109,7 @@ def test_what_it_takes_to_perturb_by_layers_is_counted(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dszog.torch.space.LARGE", 1)
-    net = Counted(network())
-    loss, limit = looking(net, 1.3)
-    result = dt.minimize(
-        net, dt.Losses(loss, 120), dt.Constraints(limit, 120), max_queries=most, seed=0
-    )
-    assert result.n_forwards == net.n_seen <= most
+    counted_run(most)
 
 
 @pytest.mark.parametrize("most", [4000, 20_000])
@@ -160,12 +136,7 @@ def test_what_a_recording_takes_is_counted(
 
     monkeypatch.setattr(passes, "_Recording", Recording)
     monkeypatch.setattr(passes.Passes, "__init__", recording)
-    net = Counted(network())
-    loss, limit = looking(net, 1.3)
-    result = dt.minimize(
-        net, dt.Losses(loss, 120), dt.Constraints(limit, 120), max_queries=most, seed=0
-    )
-    assert result.n_forwards == net.n_seen <= most
+    result = counted_run(most)
     assert result.costs.n_retried > 800  # the passes of an iteration
 
 
@@ -177,41 +148,37 @@ def test_an_update_goes_on_to_a_larger_budget_with_the_step_that_it_had(
     first: int, then: int, tmp_path: Path
 ) -> None:
     saved: dict[str, Any] = {"checkpoint": tmp_path / "run", "resume": True}
-    reports = [
-        dt.update(*trained(), max_forwards=most, **saved) for most in (first, then)
-    ]
+    reports = [updated(max_forwards=most, **saved)[1] for most in (first, then)]
     results: list[Any] = [report.result for report in reports]
     steps = [result.method.step_size for result in results]
     assert steps[0] == steps[1]
     assert first < reports[1].n_forwards <= then
     with pytest.raises(dszog.CheckpointError, match=r"differs in: step_size \("):
-        dt.update(*trained(), max_forwards=then, options={"step_size": 1.0}, **saved)
+        updated(max_forwards=then, options={"step_size": 1.0}, **saved)
 
 
 def test_other_settings_of_an_optimiser_are_named(tmp_path: Path) -> None:
-    def begun(make: Any) -> Any:
-        net, new, keep = trained()
-        more: dict[str, Any] = {"gradients": True, "max_forwards": 4000}
-        more |= {"checkpoint": tmp_path / "run", "resume": True}
-        dt.update(net, new, keep, optimizer=make(net.parameters()), **more)
-        return digest_of(net.parameters())
+    more: dict[str, Any] = {"gradients": True, "max_forwards": 4000}
+    more |= {"checkpoint": tmp_path / "run", "resume": True}
 
-    first = begun(lambda p: torch.optim.Adam(p, 1e-3))
-    assert begun(lambda p: torch.optim.Adam(p, 1e-3)) == first
+    def adam(net: Any, rate: float = 1e-3, **others: Any) -> Any:
+        return torch.optim.Adam(net.parameters(), rate, **others)
+
+    assert updated(optimizer=adam, **more)[0] == updated(optimizer=adam, **more)[0]
     said = r"lr \(0.001 there, 0.1 here\); optimizer weight_decay \(0 there, 0.5 here\)"
     with pytest.raises(dszog.CheckpointError, match=said):
-        begun(lambda p: torch.optim.Adam(p, 1e-1, weight_decay=0.5))
+        updated(optimizer=partial(adam, rate=1e-1, weight_decay=0.5), **more)
     said = r"differs in: optimizer \(Adam there, SGD here\). Load"
     with pytest.raises(dszog.CheckpointError, match=said):
-        begun(lambda p: torch.optim.SGD(p, 1e-3))
+        updated(optimizer=lambda net: torch.optim.SGD(net.parameters()), **more)
 
 
 def test_a_run_that_goes_on_with_other_params_says_which(tmp_path: Path) -> None:
     saved: dict[str, Any] = {"checkpoint": tmp_path / "run", "max_forwards": 4000}
-    dt.update(*trained(), **saved)
+    updated(**saved)
     said = r"`params` names others: '0.bias' \(40,\) there, '0.weight' \(40, 4\) there"
     with pytest.raises(dszog.CheckpointError, match=said):
-        dt.update(*trained(), params=["2."], resume=True, **saved)
+        updated(params=["2."], resume=True, **saved)
 
 
 # -------------------------------------------------------------- where nothing is gained
@@ -219,12 +186,10 @@ def test_a_run_that_goes_on_with_other_params_says_which(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("rate", [1.0, 100.0])
 def test_an_update_that_ran_away_gives_the_start_back(rate: float) -> None:
-    net, new, keep = trained()
-    before = digest_of(net.parameters())
-    adam = torch.optim.Adam(net.parameters(), lr=rate)
-    more: dict[str, Any] = {"gradients": True, "optimizer": adam}
-    report = dt.update(net, new, keep, max_forwards=2e4, **more)
-    assert digest_of(net.parameters()) == before
+    digest, report = updated(
+        optimizer=lambda net: torch.optim.Adam(net.parameters(), rate), gradients=True
+    )
+    assert digest == digest_of(trained()[0].parameters())
     assert not len(report.regressions)
     assert not report.kept_is_worse.any()
     assert report.after == report.before
@@ -260,7 +225,7 @@ def test_a_callback_that_raises_what_ctrl_c_does_ends_a_run_alike(
         raise KeyboardInterrupt
 
     more: dict[str, Any] = {"gradients": gradients, "max_forwards": 2e4}
-    report = dt.update(*trained(), callback=stop, **more)
+    report = updated(callback=stop, **more)[1]
     assert "The run was interrupted" in str(report)
     if not gradients:
         assert "ended before there could be one" in report.note
@@ -272,161 +237,56 @@ def zero_one(outputs: Any, targets: Any) -> Any:
 
 
 def test_losses_that_are_flat_are_told_and_no_cause_for_a_refusal() -> None:
-    net, new, keep = trained()
-    report = dt.update(net, new, keep, zero_one, max_forwards=8000)
+    report = updated(loss=zero_one, max_forwards=8000)[1]
     assert "The losses are flat" in report.note
     assert "gradients=True" not in report.note
-    assert "flat" not in dt.update(*trained(), max_forwards=8000).note
+    assert "flat" not in updated(max_forwards=8000)[1].note
     inputs, targets = data()
     net = network()
     flat = dt.Losses(lambda i: zero_one(net(inputs[i]), targets[i]), 9)
     limits = dt.Constraints(lambda j: zero_one(net(inputs[j]), targets[j]) - 2.0, 9)
-    more: dict[str, Any] = {"max_iterations": 3, "seed": 0}
-    options = {"radius": 1e-9}
-    result = dt.minimize(net, flat, limits, options=options, **more)  # it sees them
-    assert result.are_losses_flat
-
-
-# ------------------------------------------------------------------- another network
-
-
-def copied() -> tuple[Any, Any, Any]:
-    """Return a network, and a closure that uses a copy of it."""
-    net, other = network(), network()
-    return net, *looking(other, 1.3)
+    more: dict[str, Any] = {"max_iterations": 3, "options": {"radius": 1e-9}}
+    assert dt.minimize(net, flat, limits, seed=0, **more).are_losses_flat  # not blind
 
 
 def test_functions_of_another_network_are_refused() -> None:
-    net, loss, limit = copied()
+    net, (loss, limit) = network(), looking(network(), 1.3)
     said = "does the closure use this network"
-    with pytest.raises(dszog.EvaluationError, match=said):
-        dt.minimize(net, dt.Losses(loss, 120), dt.Constraints(limit, 120), seed=0)
-    more: dict[str, Any] = {"n_losses": 120, "n_constraints": 120}
-    with pytest.raises(dszog.EvaluationError, match=said):
-        dt.DSZOG(net, **more).step(lambda i, j: (loss(i), limit(j)))
-    assert digest_of(net.parameters()) == digest_of(network().parameters())
+    with refused(net, said, dszog.EvaluationError):
+        dt.minimize(net, *functions(network()), seed=0)
+    with refused(net, said, dszog.EvaluationError):
+        loop(net, lambda i, j: (loss(i), limit(j)))
     adam = torch.optim.Adam(net.parameters())
-    with pytest.raises(dszog.InputError, match="no parameter of the optimiser got a"):
-        dt.DSZOG(net, optimizer=adam, **more).step(lambda i, j: (loss(i), limit(j)))
+    with refused(net, "no parameter of the optimiser got a", dszog.InputError):
+        loop(net, lambda i, j: (loss(i), limit(j)), optimizer=adam)
 
 
-class ByPlace(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Adds noise that goes by the place in the batch."""
-
-    def __init__(self, net: Any) -> None:
-        super().__init__()
-        self.net = net
-        self.noise = torch.randn(9999, 3, generator=torch.Generator().manual_seed(0))
-
-    def forward(self, x: Any) -> Any:
-        return self.net(x) + 3.0 * self.noise[: len(x)]
+NOISE = torch.randn(9999, 3, generator=torch.Generator().manual_seed(0))
 
 
-class Seeded(ByPlace):
-    """Has dropout that is the same in each call."""
+def by_place(around: Any, x: Any) -> Any:
+    """Add noise that goes by the place in the batch."""
+    return around.net(x) + 3.0 * NOISE[: len(x)]
 
-    def forward(self, x: Any) -> Any:
-        torch.manual_seed(0)
-        return self.net(torch.nn.functional.dropout(x, 0.3))
+
+def seeded(around: Any, x: Any) -> Any:
+    """Have dropout that is the same in each call."""
+    torch.manual_seed(0)
+    return noisy(0.3)(around, x)
 
 
 @both_ways
-@pytest.mark.parametrize("kind", [ByPlace, Seeded])
+@pytest.mark.parametrize("call", [by_place, seeded])
 def test_values_that_go_by_the_place_in_a_batch_are_refused(
-    kind: Any, gradients: bool
+    call: Any, gradients: bool
 ) -> None:
-    net, new, keep = trained()
     with pytest.raises(dszog.InputError, match=r"another order: .* drawn in forward"):
-        dt.update(kind(net), new, keep, gradients=gradients, max_forwards=1e4)
-
-
-# ---------------------------------------------------------------------------- refused
-
-
-def step_backwards(net: Any, **more: Any) -> None:
-    loss, limit = looking(net, 1.3)
-
-    def closure(i: Any, j: Any) -> Any:
-        losses, limits = loss(i), limit(j)
-        losses.mean().backward()
-        return losses, limits
-
-    dt.DSZOG(net, n_losses=120, n_constraints=120, **more).step(closure)
-
-
-def inferred() -> Any:
-    with torch.inference_mode():
-        return network()
-
-
-class Shifting:
-    """A map-style dataset with random augmentation."""
-
-    def __len__(self) -> int:
-        return 120
-
-    def __getitem__(self, i: int) -> tuple[Any, Any]:
-        return data()[0][i] + torch.randn(4), data()[1][i]
-
-
-WRONG: dict[str, Any] = {
-    r"inputs of shape \(120, 3\) of `keep`: RuntimeError: mat1": lambda n, more: (
-        dt.update(n, data(), (data()[0][:, :3], data()[1]), **more)
-    ),
-    r"inputs of shape \(120, 3\) of `new`: .* Give inputs as in": lambda n, more: (
-        dt.update(n, (data()[0][:, :3], data()[1]), data(), **more)
-    ),
-    "got 3 for example 7 of `new`": lambda n, more: dt.update(
-        n, (data()[0], data()[1].index_fill(0, torch.tensor(7), 3)), data(), **more
-    ),
-    "got -1 for example 119 of `keep`": lambda n, more: dt.update(
-        n, data(), (data()[0], data()[1].index_fill(0, torch.tensor(119), -1)), **more
-    ),
-    "update: `callback` must be a function, got 3": lambda n, more: dt.update(
-        n, data(), data(), callback=3, **more
-    ),
-    "minimize: `callback` must be a function, got 3": lambda n, more: dt.minimize(
-        n, *functions(n), callback=[3]
-    ),
-    r"must not call backward\(\)": lambda n, more: step_backwards(
-        n,
-        **({"optimizer": torch.optim.SGD(n.parameters())} if more["gradients"] else {}),
-    ),
-    r"'0.weight' was made in torch.inference_mode\(\)": lambda n, more: dt.update(
-        inferred(), data(), data(), **more
-    ),
-    "`new` is on the device 'meta'": lambda n, more: dt.update(
-        n, (data()[0].to("meta"), data()[1]), data(), **more
-    ),
-    "`keep`: .*which get worse would be chance": lambda n, more: dt.update(
-        n, data(), Shifting(), **more
-    ),
-}
-
-
-@both_ways
-@pytest.mark.parametrize("said", WRONG)
-def test_more_wrong_input_is_refused_with_what_to_do(
-    said: str, gradients: bool
-) -> None:
-    net = network()
-    before = digest_of(net.parameters())
-    with pytest.raises(dszog.DszogError, match=f"(?s){said}"):
-        WRONG[said](net, {"gradients": gradients})
-    assert digest_of(net.parameters()) == before
-
-
-def test_random_augmentation_of_what_is_new_would_be_noise() -> None:
-    with pytest.raises(dszog.InputError, match=r"`new`: .*losses would be noise"):
-        dt.update(network(), Shifting(), data())
+        updated(lambda net: Around(net, call), gradients=gradients)
 
 
 def test_a_penalty_is_advised_as_it_is_given() -> None:
     net = network()
-    loss, limit = looking(net, 0.2)
-    result = dt.minimize(
-        net, dt.Losses(loss, 120), dt.Constraints(limit, 120), max_iterations=5, seed=0
-    )
+    result = dt.minimize(net, *functions(net, 0.2), max_iterations=5, seed=0)
     assert "options={'penalty': " in result.message
 
 
@@ -435,6 +295,10 @@ def test_what_training_mode_became_names_what_is_there() -> None:
     for layer in (torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(40)):
         net, new, keep = trained()
         net.insert(1, layer)
-        notes.append(dt.update(net.train(), new, keep, max_forwards=5000).note)
-    assert "dropout off (1 of its" in notes[0]
+        report = dt.update(net.train(), new, keep, max_forwards=5000)
+        assert report.note in str(report)
+        assert net.training
+        notes.append(report.note)
+    assert "evaluation mode: dropout off (1 of its layers)." in notes[0]
     assert "mode: batch norm as it has learned (1 of its" in notes[1]
+    assert updated(max_forwards=5000)[1].note == ""  # in evaluation mode

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,20 @@ import dszog  # noqa: E402
 import dszog.torch as dt  # noqa: E402
 from dszog.methods.named import PointName  # noqa: E402
 from dszog.torch.space import digest_of  # noqa: E402
-from tests.torch.test_networks import (  # noqa: E402
+from tests.torch.helpers import (  # noqa: E402
+    Around,
     Pairs,
+    both_ways,
     data,
-    functions,
+    failing_after,
+    looking,
+    loop,
     network,
     one_loss,
+    refused,
     trained,
     updated,
 )
-
-both_ways = pytest.mark.parametrize("gradients", [False, True])
 
 
 @both_ways
@@ -42,11 +46,9 @@ def test_weights_can_be_given_as_an_iterator_or_a_layer(gradients: bool) -> None
         lambda net: net[2].parameters(),
         lambda net: (one for one in [net[2].weight, "2.bias"]),
     ):
-        net, new, keep = trained()
-        report = dt.update(
-            net, new, keep, params=params(net), gradients=gradients, max_forwards=5000
-        )
-        found.append((digest_of(net.parameters()), report.n_forwards))
+        more: dict[str, Any] = {"gradients": gradients, "max_forwards": 5000}
+        digest, report = updated(params=params, **more)
+        found.append((digest, report.n_forwards))
     assert len(set(found)) == 1
 
 
@@ -73,25 +75,27 @@ def test_gradients_are_made_where_they_were_switched_off() -> None:
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
 def test_weights_that_are_changed_between_steps_are_followed(kind: Any) -> None:
     net = network(kind)
-    losses, limits = functions(net)
+    loss, limit = looking(net, 1.5)
+
+    def closure(i: Any, j: Any) -> Any:
+        return loss(i), limit(j)
+
     opt = dt.DSZOG(net, n_losses=120, n_constraints=120, n_iterations=20)
     for _ in range(5):
-        opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+        opt.step(closure)
         with torch.no_grad():
             net[0].weight.zero_()
     assert net[2].weight.ne(network(kind)[2].weight).float().mean() > 0.5
-    opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+    opt.step(closure)
     assert 0.0 < net[0].weight.abs().max() < 0.05
 
 
 def test_small_moves_in_bfloat16_are_not_lost_between_steps() -> None:
     net = network(torch.bfloat16)
-    losses, limits = functions(net)
-    opt = dt.DSZOG(net, n_losses=120, n_constraints=120, step_size=1e-4)
-    for _ in range(3):
-        opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+    loss, limit = looking(net, 1.5)
+    opt, _ = loop(net, n_steps=3, step_size=1e-4)
     with pytest.raises(dszog.EvaluationError, match="as they were before this step"):
-        opt.step(lambda i, j: (losses.values(i) / 0.0, limits.values(j)))
+        opt.step(lambda i, j: (loss(i) / 0.0, limit(j)))
     before = opt.space.tensors()
     opt.space.adopt()  # as the next step begins: nobody has changed anything
     for name, one in opt.space.tensors().items():
@@ -128,10 +132,8 @@ def test_a_recurrent_network_is_updated_without_dropout(gradients: bool) -> None
 def test_groups_are_named_as_they_are_whatever_holds_them() -> None:
     names = []
     for wrap in (torch.tensor, list):
-        net, new, keep = trained()
         groups = wrap([10 * (i % 2) + 2 for i in range(250)])
-        report = dt.update(net, new, keep, groups=groups, max_forwards=5000)
-        names.append(report.groups)
+        names.append(updated(groups=groups, max_forwards=5000)[1].groups)
     assert names[0] == names[1]
     assert list(names[0]) == ["2", "12"]
 
@@ -150,10 +152,8 @@ def test_a_report_with_regressions_says_what_to_do() -> None:
     report = updated(rule="loss")[1]
     assert len(report.regressions)
     assert "more passes or gradients=True or more slack may mend that." in report.note
-    assert (
-        "worse: more passes or more slack"
-        in updated(rule="loss", gradients=True)[1].note
-    )
+    note = updated(rule="loss", gradients=True)[1].note
+    assert "worse: more passes or more slack" in note
     assert "max_forwards is used" in str(report)
 
 
@@ -165,67 +165,40 @@ def test_a_budget_below_what_a_saved_run_has_used_is_told(tmp_path: Path) -> Non
         updated(max_forwards=8000, **saved)
 
 
-class Fading(Pairs):
-    """Cannot be read any more after some time."""
-
-    n_left = 3000
-
-    def __getitem__(self, i: int) -> tuple[Any, Any]:
-        self.n_left -= 1
-        if self.n_left < 0:
-            raise OSError("no disk")
-        return super().__getitem__(i)
-
-
 @both_ways
 def test_a_dataset_that_fails_later_leaves_the_network_as_it_was(
     gradients: bool,
 ) -> None:
     net, new, keep = trained()
-    before = digest_of(net.parameters())
-    said = r"(?s)of `new` cannot be read: OSError: no disk.*as they were"
-    with pytest.raises(dszog.DszogError, match=said) as raised:
-        dt.update(net, Fading(new), keep, gradients=gradients, max_forwards=1e5)
+    said = "of `new` cannot be read: OSError: no disk.*as they were"
+    fading = Pairs(new, failing_after(3000, lambda i, pair: pair, OSError("no disk")))
+    with refused(net, said) as raised:
+        dt.update(net, fading, keep, gradients=gradients, max_forwards=1e5)
     assert "x = " not in str(raised.value)  # the name of a point tells nobody anything
-    assert digest_of(net.parameters()) == before
-    with pytest.raises(dszog.EvaluationError, match=r"nan at iteration.* in float32"):
-        dt.update(net, new, keep, fading_loss(20), max_forwards=2e4)
+    with refused(net, "nan at iteration.* in float32", dszog.EvaluationError):
+        dt.update(net, new, keep, failing_after(20, one_loss), max_forwards=2e4)
 
 
-def fading_loss(n: int) -> Any:
-    calls = iter(range(n))
+def small(net: Any, room: int) -> Any:
+    """Return a network that has memory for some examples at a time."""
 
-    def loss(outputs: Any, targets: Any) -> Any:
-        values = one_loss(outputs, targets)
-        return values * torch.nan if next(calls, None) is None else values
-
-    return loss
-
-
-class Small(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """Has memory for some examples at a time."""
-
-    def __init__(self, net: Any, room: int) -> None:
-        super().__init__()
-        self.net, self.room = net, room
-
-    def forward(self, x: Any) -> Any:
-        if len(x) > self.room:
+    def call(around: Any, x: Any) -> Any:
+        if len(x) > room:
             raise torch.OutOfMemoryError("no room")
-        return self.net(x)
+        return around.net(x)
+
+    return Around(net, call)
 
 
 @both_ways
 def test_smaller_batches_are_all_that_little_memory_takes(gradients: bool) -> None:
     net, new, keep = trained()
-    before = digest_of(net.parameters())
-    more: dict[str, Any] = {"gradients": gradients, "max_forwards": 2e4}
-    said = r"(?s)memory.*'dual_batch': 64.*resume=True. The weights are as they were"
-    with pytest.raises(dszog.EvaluationError, match=said):
-        dt.update(Small(net, 64), new, keep, **more)
-    assert digest_of(net.parameters()) == before
+    more: dict[str, Any] = {"gradients": gradients}
+    said = "memory.*'dual_batch': 64.*resume=True. The weights are as they were"
+    with refused(net, said, dszog.EvaluationError):
+        dt.update(small(net, 64), new, keep, **more, max_forwards=2e4)
     more["options"] = {"loss_batch": 16, "constraint_batch": 8, "dual_batch": 16}
-    found = [dt.update(Small(trained()[0], n), new, keep, **more) for n in (64, 999)]
+    found = [updated(partial(small, room=n), **more)[1] for n in (64, 999)]
     assert found[0].after.new_loss == pytest.approx(found[1].after.new_loss, rel=1e-4)
     assert found[0].before.new_loss == pytest.approx(found[1].before.new_loss)
     assert found[0].n_forwards == found[1].n_forwards
@@ -281,11 +254,8 @@ def test_an_update_with_gradients_that_was_stopped_anywhere_goes_on_to_the_same_
 
     more: dict[str, Any] = {"gradients": True, "checkpoint": tmp_path / "run"}
     note = updated(callback=after_six, **more)[1].note
-    assert note == (
-        "A callback ended the run."
-        if stop is StopIteration
-        else "The run was interrupted."
-    )
+    how = "A callback ended the run.", "The run was interrupted."
+    assert note == how[stop is not StopIteration]
     assert updated(resume=True, **more)[0] == updated(gradients=True)[0]
 
 
@@ -323,11 +293,8 @@ def test_ctrl_c_waits_for_the_end_of_a_move(monkeypatch: Any) -> None:
 
 def test_a_device_without_float64_is_refused(monkeypatch: Any) -> None:
     monkeypatch.setattr("dszog.torch.space.NO_FLOAT64", {"cpu"})
-    net, new, keep = trained()
-    with pytest.raises(
-        dszog.InputError, match="on 'cpu', where PyTorch has no float64"
-    ):
-        dt.update(net, new, keep)
+    with pytest.raises(dszog.InputError, match="on 'cpu', where PyTorch has no float"):
+        updated()
 
 
 def test_the_tool_that_compares_on_devices_runs() -> None:

@@ -172,8 +172,8 @@ class Deadly:
         return Counter(path.read_text().splitlines() if path.exists() else [])
 
 
-def children() -> set[int]:
-    """Return the processes below this one (Linux)."""
+def living() -> dict[int, int]:
+    """Return the processes that live, and their parents (Linux)."""
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -182,6 +182,12 @@ def children() -> set[int]:
             continue
         if fields[0] != "Z":
             parents[int(status.parent.name)] = int(fields[1])
+    return parents
+
+
+def children() -> set[int]:
+    """Return the processes below this one (Linux)."""
+    parents = living()
     found: set[int] = set()
     ahead = {os.getpid()}
     while ahead:
@@ -308,17 +314,14 @@ class Misbehaves:
                 break
         return limit(x, j)
 
-    def fork_and_die(self) -> int:
-        if child := os.fork():
+    def fork_and_die(self, fork: Callable[[], int] = os.fork) -> int:
+        if child := fork():
             return child
         time.sleep(LONG)
         os._exit(0)
 
     def fork_in_c_and_die(self) -> int:
-        if child := ctypes.CDLL(None).fork():
-            return int(child)
-        time.sleep(LONG)
-        os._exit(0)
+        return self.fork_and_die(ctypes.CDLL(None).fork)
 
     def start_a_program_and_die(self) -> int:
         return subprocess.Popen(["sleep", str(LONG)], close_fds=False).pid

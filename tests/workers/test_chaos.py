@@ -50,6 +50,7 @@ def chaotic(folder: Path, seed: int, name: str, team: Any) -> dict[str, int]:
         "workers lost": traffic.n_lost,
         "retried": traffic.n_retried,
         "duplicates seen": traffic.n_duplicate,
+        "late": traffic.n_late,
         "calls": calls.total(),
         "calls without chaos": asked.total(),
         "seconds": round(time.monotonic() - before),
@@ -75,8 +76,10 @@ def check(total: dict[str, int], n_runs: int) -> None:
 
 def test_two_chaotic_runs_end_as_quiet_ones_do(tmp_path: Path) -> None:
     team = Processes(2)
-    rows = (chaotic(tmp_path, seed, "processes", team) for seed in range(2))
-    check(add_up(rows), 2)
+    total = add_up(chaotic(tmp_path, seed, "processes", team) for seed in range(2))
+    check(total, 2)
+    assert total["workers lost"] == total["retried"]
+    assert total["duplicates seen"] == total["late"] == 0
 
 
 def test_the_release_has_five_hundred_runs() -> None:

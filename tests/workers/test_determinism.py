@@ -34,25 +34,23 @@ def test_every_evaluator_is_in_the_matrix() -> None:
         assert workers(name, 2) is not None
 
 
+@pytest.mark.filterwarnings("ignore")  # of clusters
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(
-    ("name", "n"), [(name, n) for name, counts in QUICK.items() for n in counts]
+    ("name", "n"),
+    [
+        pytest.param(
+            *(name, n), marks=[] if n in QUICK.get(name, ()) else pytest.mark.slow
+        )
+        for name, n in itertools.product(EVALUATORS, COUNTS)
+    ],
 )
-def test_the_result_has_one_digest(team: Any, name: str, n: int, problem: str) -> None:
+def test_there_is_one_digest_for_all_workers(
+    team: Any, name: str, n: int, problem: str
+) -> None:
+    need(name)
     for method in SOLVED_BY:
         found = digest(solve(PROBLEMS[problem](), team(name, n), method))
-        assert found == expected(problem, method)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of clusters
-@pytest.mark.parametrize("n", COUNTS)
-@pytest.mark.parametrize("name", EVALUATORS)
-def test_there_is_one_digest_for_all_workers(team: Any, name: str, n: int) -> None:
-    need(name)
-    for problem, method in itertools.product(PROBLEMS, SOLVED_BY):
-        found = digest(solve(PROBLEMS[problem](), team(name, n), method))
-        print(f"{problem:10} {method:11} {name:9} {n} {found}")
         assert found == expected(problem, method)
 
 

@@ -19,7 +19,7 @@ from tests.run.test_failures import BAD, FUNCTIONS, KIND_OF
 from tests.workers.helpers import limit, need, objective, solve, workers
 
 SOME = ("nan", "-inf", "None", "str", "wrong shape", "exception", "SystemExit")
-QUICK = ("serial", "threads")
+SLOW = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @dataclass(frozen=True)
@@ -56,39 +56,32 @@ def outcome(bad: str, function: str, policy: Any, evaluator: Any) -> tuple[Any, 
 
 
 CELLS = list(itertools.product(SOME, FUNCTIONS, POLICIES))
+FEW = [("exception", "constraint", "resample"), ("nan", "objective", "resample")]
+QUICK = {"threads": CELLS, "processes": FEW}
+MATRIX = [
+    pytest.param(name, *cell, marks=[] if cell in QUICK.get(name, ()) else SLOW)
+    for name, cell in itertools.product(EVALUATORS, CELLS)
+    if name != "serial"
+]
 
 
 def test_the_matrix_is_the_product_of_its_registries() -> None:
     assert len(CELLS) == 7 * 2 * len(POLICIES)
+    assert len(MATRIX) == len(CELLS) * (len(EVALUATORS) - 1)
     assert set(QUICK) < set(EVALUATORS)
 
 
-@pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
-def test_threads_report_as_serial_does(bad: str, function: str, policy: str) -> None:
-    alone = outcome(bad, function, policy, "serial")
-    assert outcome(bad, function, policy, "threads") == alone
-    if policy == "raise":
-        assert len(alone) == 1
-    elif len(alone) > 1:
-        assert alone[2].keys() == {KIND_OF[bad]}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
-@pytest.mark.parametrize("name", [name for name in EVALUATORS if name not in QUICK])
-def test_workers_elsewhere_report_the_failures_that_serial_reports(
+@pytest.mark.parametrize(("name", "bad", "function", "policy"), MATRIX)
+def test_workers_report_the_failures_that_serial_reports(
     team: Any, name: str, bad: str, function: str, policy: str
 ) -> None:
     need(name)
     alone = outcome(bad, function, policy, "serial")
     assert outcome(bad, function, policy, team(name, 2)) == alone
-
-
-@pytest.mark.parametrize("cell", [("exception", "constraint"), ("nan", "objective")])
-def test_processes_report_failures_as_serial_does(cell: tuple[str, str]) -> None:
-    alone = outcome(*cell, "resample", "serial")
-    assert outcome(*cell, "resample", "processes") == alone
+    if policy == "raise":
+        assert len(alone) == 1
+    elif len(alone) > 1:
+        assert alone[2].keys() == {KIND_OF[bad]}
 
 
 def test_callbacks_are_called_in_the_callers_thread_one_at_a_time() -> None:

@@ -21,6 +21,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.workers import Processes, _supervisor, processes
 from dszog.workers import _fork_server as wire
 from dszog.workers._supervisor import MAX_ATTEMPTS
+from tests.runs import python
 from tests.workers.helpers import (
     PROBLEMS,
     Deadly,
@@ -35,6 +36,7 @@ from tests.workers.helpers import (
     leave,
     leave_politely,
     limit,
+    living,
     load_for_too_long,
     load_slowly,
     make_slowly,
@@ -102,21 +104,6 @@ def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> Non
 
 
 # --------------------------------------------------------------- workers that are lost
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_workers_change_no_bit_nor_reply(tmp_path: Path, seed: int) -> None:
-    calm = Deadly(str(tmp_path / "calm"), mean_life=INF)
-    wanted = solve(calm.problem(), seed=seed)
-    deadly = Deadly(str(tmp_path / "deadly"))
-    found = solve(deadly.problem(), Processes(2), seed=seed)
-    assert digest(found) == digest(wanted)
-    traffic, calls = found.costs.traffic, deadly.calls()
-    assert calls.keys() == calm.calls().keys()
-    again = calls.total() - calm.calls().total()
-    assert 0 <= again <= found.costs.n_retried
-    assert traffic.n_lost == traffic.n_retried > 0
-    assert traffic.n_duplicate == traffic.n_late == 0
-
-
 LOST = rf"Constraint 7 lost its worker {MAX_ATTEMPTS} times \(process \d+ ended"
 ENDS = {  # a function, and how the run ends
     "left": (leave, LOST),
@@ -185,7 +172,7 @@ def test_a_dead_worker_with_children_is_replaced(how: str, tmp_path: Path) -> No
     problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
     found = solve(problem, Processes(2))
     offspring = [int(note.read_text()) for note in tmp_path.iterdir()]
-    lived_on = [_is_alive(pid) for pid in offspring]
+    lived_on = [pid in living() for pid in offspring]
     for pid in offspring:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -342,29 +329,16 @@ time.sleep(1e6)
 @pytest.mark.slow
 @pytest.mark.parametrize("also", ["", "forks"])
 def test_workers_end_when_the_run_is_killed(also: str) -> None:
-    path = os.pathsep.join(path for path in sys.path if path)
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER, also],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as driver:
+    start = python("-c", DRIVER, also)
+    with subprocess.Popen(**start, stdout=subprocess.PIPE) as driver:
         assert driver.stdout is not None
-        workers = [int(pid) for pid in driver.stdout.readline().split()]
+        workers = {int(pid) for pid in driver.stdout.readline().split()}
         driver.kill()
     assert len(workers) == 3
     deadline = time.monotonic() + 5.0
-    while any(_is_alive(pid) for pid in workers) and time.monotonic() < deadline:
+    while workers & living().keys() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(_is_alive(pid) for pid in workers)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rsplit(")", 1)[1].split()[0] != "Z"
+    assert not workers & living().keys()
 
 
 # -------------------------------------------------------------------------- interrupts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from inspect import signature
 from typing import Literal, get_args, get_origin
 
 from cyclopts import (
@@ -14,19 +16,21 @@ from cyclopts import (
     UnknownOptionError,
     UnusedCliTokensError,
 )
+from rich.console import Console
 
 import dszog
 from dszog.cli.bench import bench
 from dszog.cli.demo import demo
-from dszog.cli.fit import fit
+from dszog.cli.fit import FLAGS, fit
 from dszog.cli.paper import paper
 from dszog.cli.predict import predict
 from dszog.cli.solve import solve
-from dszog.cli.talk import FAILED, USAGE
+from dszog.cli.talk import FAILED, INTERRUPTED, USAGE, complain, flags_of, say
 from dszog.cli.update import update
 from dszog.cli.watch import watch
 from dszog.contract.hints import RENAMED
 from dszog.contract.validation import did_you_mean, printable, shown
+from dszog.errors import DszogError
 
 app = App(
     name="dszog",
@@ -59,12 +63,23 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     print(app.generate_completion(prog_name="dszog", shell=shell))
 
 
-for command in (demo, solve, watch, fit, predict, update, paper, bench):
+COMMANDS: dict[str, Callable[..., int]] = {
+    one.__name__: one
+    for one in (demo, solve, watch, fit, predict, update, paper, bench)
+}
+KEPT = {  # what is said after Ctrl-C
+    "bench": "Finished runs of peers are kept: call again with the same --output to go "
+    "on.",
+    "paper": "What was finished is kept: call again with the same --output to go on.",
+    "update": "Go on with --resume.",
+}
+for command in COMMANDS.values():
     app.command(command)
 
 
 def run(typed: list[str]) -> int:
-    """Run what was typed; wrong usage is one line on standard error."""
+    """Run what was typed; what is wrong is one line on standard error."""
+    command = typed[0] if typed else ""
     try:
         code = app(
             typed, exit_on_error=False, print_error=False, result_action="return_value"
@@ -73,10 +88,24 @@ def run(typed: list[str]) -> int:
     except CycloptsError as error:
         print(_told(error, typed), file=sys.stderr)
         return USAGE
+    except DszogError as error:
+        return complain(command, error, _flags(command))
+    except KeyboardInterrupt:
+        said = f"Interrupted. {KEPT.get(command, '')}"
+        say(Console(stderr=True), said.strip())
+        return INTERRUPTED
     except BrokenPipeError:  # the reader left early: `dszog ... | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return int(code or 0)
+
+
+def _flags(command: str) -> dict[str, str]:
+    """Return what is typed for the arguments that messages of the library name."""
+    if command == "fit":
+        return FLAGS
+    taken = signature(COMMANDS[command]).parameters.values()
+    return flags_of(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
 
 
 def _told(error: CycloptsError, typed: list[str]) -> str:
@@ -102,30 +131,28 @@ def _in_our_words(error: CycloptsError) -> str:
         return f"there is no option {option}.{did_you_mean(meant, known)}"
     if error.argument is None:
         return ""
-    name = error.argument.name
+    name, choices = error.argument.name, _choices(error.argument.hint)
+    listed = ", ".join(map(repr, choices))
     if isinstance(error, MissingArgumentError):
         if error.keyword is not None:
             return f"{error.keyword} needs a value, got none."
-        choices = _choices(error.argument.hint)
-        listed = f" Give one of {', '.join(map(repr, choices))}." if choices else ""
-        return f"{name} is missing.{listed}"
+        return f"{name} is missing." + (f" Give one of {listed}." if choices else "")
     if isinstance(error, CoercionError) and error.token is not None:
-        choices = _choices(error.target_type)
+        got = error.token.value
         if choices:
-            got = error.token.value
-            listed = ", ".join(map(repr, choices))
             hint = did_you_mean(got, choices)
             return f"{name} must be one of {listed}, got {shown(got)}.{hint}"
-        kinds = {int: "a whole number", float: "a number"}
-        named = [kinds[one] for one in kinds if one in _parts(error.target_type)]
-        if named:
-            return f"{name} must be {named[0]}, got {shown(error.token.value)}."
+        for kind, called in ((int, "a whole number"), (float, "a number")):
+            if kind in _parts(error.target_type):
+                return f"{name} must be {called}, got {shown(got)}."
     return ""
 
 
 def _parts(hint: object) -> tuple[object, ...]:
-    return get_args(hint) or (hint,)
+    """Return a type, and what it is made of."""
+    return hint, *get_args(hint)
 
 
 def _choices(hint: object) -> tuple[str, ...]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
+    """Return the words of a `Literal`, or of one that may be left out."""
+    return next((get_args(p) for p in _parts(hint) if get_origin(p) is Literal), ())

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from dszog.cli.files import check_output
 from dszog.cli.options import Flag, OutputFolder
-from dszog.cli.talk import answered
 from dszog.errors import InputError, MissingExtraError
 
 
@@ -49,23 +48,14 @@ def bench(
         Folder with a9a, or set DSZOG_DATA. Without either, generated
         stand-ins take their place, named as such.
     """
-
-    def work() -> int:
-        if quick and full:
-            raise InputError(
-                "dszog bench: got both --quick and --full. Give one; --quick is what "
-                "happens without either."
-            )
-        check_output("bench", output)
-        try:
-            from dszog_bench.command import run_bench
-        except ModuleNotFoundError as missing:
-            raise MissingExtraError.of(
-                "dszog bench", missing.name, "bench"
-            ) from missing
-        return run_bench(Console(), what=what, output=output, full=full, data=data)
-
-    kept = (
-        "Finished runs of peers are kept: call again with the same --output to go on."
-    )
-    return answered("bench", work, ["data"], kept)
+    if quick and full:
+        raise InputError(
+            "got both --quick and --full. Give one; --quick is what happens without "
+            "either."
+        )
+    check_output(output)
+    try:
+        from dszog_bench.command import run_bench
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError.of("dszog bench", missing.name, "bench") from missing
+    return run_bench(Console(), what=what, output=output, full=full, data=data)

@@ -139,15 +139,14 @@ class Columns:
                     f"{SIGN!r} in it, got {shown(name)}. Rename the column, or leave "
                     "it out: --drop."
                 )
-            texts = table.texts(name).tolist()
             if name not in as_words and has_numbers(table, name):
                 found[name] = ()
-                numbers = [table.plain(text) for text in texts if text not in MISSING]
+                numbers = map(table.plain, _present(table, name))
                 means[name] = float(np.mean(list(map(float, numbers))))
                 continue
             if name not in as_words:
-                _refuse_mixed(table, name, texts)
-            found[name] = tuple(sorted(set(texts)))
+                _refuse_mixed(table, name)
+            found[name] = tuple(sorted(set(table.texts(name).tolist())))
         many = {n: len(words) for n, words in found.items() if len(words) > MOST_WORDS}
         if many:
             listed = ", ".join(f"{shown(n)} has {k:,}" for n, k in many.items())
@@ -222,7 +221,7 @@ def traps(table: Table, columns: Columns, reading: Reading) -> list[str]:
     mark, other = (",", ".") if reading.decimal == "," else (".", ",")
     grouped = re.compile(rf"[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}")
     for name, words in columns.words.items():
-        texts = [text for text in table.texts(name).tolist() if text not in MISSING]
+        texts = _present(table, name)
         drop = f"Leave it out: --drop {_typed(name)}."
         if len(set(texts)) == 1:
             notes.append(f"Column {shown(name)} is the same in all rows. {drop}")
@@ -250,7 +249,7 @@ def traps(table: Table, columns: Columns, reading: Reading) -> list[str]:
 
 def _numbers_rows(texts: list[str]) -> bool:
     """Whether a column counts up by one, from row to row."""
-    if len(texts) < 3 or not all(map(_WHOLE.fullmatch, texts)):
+    if len(texts) < 3 or not _WHOLE.fullmatch(texts[0]):
         return False
     return texts == [str(int(texts[0]) + row) for row in range(len(texts))]
 
@@ -298,8 +297,8 @@ def read_csv_rows(
     # For the rows of a test, `columns` and `classes` are those of the training rows.
     if wanted.target is None:
         raise InputError(
-            "dszog fit: a CSV file needs --target, got none. Name the column to be "
-            f"predicted: one of {shown(', '.join(table.names), 200)}."
+            "a CSV file needs --target, got none. Name the column to be predicted: one "
+            f"of {shown(', '.join(table.names), 200)}."
         )
     for name in (*wanted.drop, *wanted.categorical):
         table.texts(name)  # refused if it is not there
@@ -314,14 +313,12 @@ def read_csv_rows(
     if len(set(table.texts(wanted.target).tolist())) > 2:
         needed.append(wanted.target)
     table = without_gaps(table, numbers, needed, missing)
-    if classes is None:
-        labels = classes_of(table.texts(wanted.target))
-    else:
-        labels = _labels_like(classes, table, wanted.target)
-    sensitive = {
-        name: groups_of(table, name, as_words=name in wanted.categorical)
-        for name in wanted.sensitive
-    }
+    labels = _labels(table, wanted.target, classes)
+    sensitive = {}
+    for name in wanted.sensitive:
+        texts = table.texts(name)
+        are_numbers = name not in wanted.categorical and all(map(table.plain, texts))
+        sensitive[name] = table.numbers(name) if are_numbers else texts
     if columns is None:
         columns = Columns.of(table, used, wanted.categorical)
     X, new = columns.matrix(table)
@@ -332,8 +329,9 @@ def _typed(name: str) -> str:
     return shlex.quote(printable(name))  # a name with a blank is one word of a command
 
 
-def _refuse_mixed(table: Table, name: str, texts: list[str]) -> None:
+def _refuse_mixed(table: Table, name: str) -> None:
     """Refuse a column that is neither of words nor of numbers as they are read."""
+    texts = table.texts(name).tolist()
     known = [row for row, text in enumerate(texts) if text not in MISSING]
     if not known:
         raise InputError(
@@ -364,8 +362,12 @@ def _refuse_mixed(table: Table, name: str, texts: list[str]) -> None:
 
 def has_numbers(table: Table, name: str) -> bool:
     """Whether all that is in a column are numbers, where something is."""
-    present = [text for text in table.texts(name).tolist() if text not in MISSING]
+    present = _present(table, name)
     return bool(present) and all(map(table.plain, present))
+
+
+def _present(table: Table, name: str) -> list[str]:
+    return [text for text in table.texts(name).tolist() if text not in MISSING]
 
 
 def without_gaps(
@@ -415,8 +417,7 @@ def read_libsvm_rows(path: Path, wanted: Wanted) -> Samples:
                 f"by its number, 1 to {X.shape[1]}, got {shown(name)}. Give a number, "
                 "or a CSV file with names."
             )
-        column = X[:, [place - 1]].toarray()[:, 0]
-        sensitive[f"feature {place}"] = column
+        sensitive[f"feature {place}"] = X[:, [place - 1]].toarray()[:, 0]
     whole = y.astype(np.int64)
     return Samples(X=X, y=whole if (whole == y).all() else y, sensitive=sensitive)
 
@@ -428,32 +429,22 @@ def widened(X: Any, width: int) -> Any:
     return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
-def classes_of(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Return labels as whole numbers where all are, else as the words they are."""
-    if all(map(_WHOLE.fullmatch, set(texts.tolist()))):
-        return texts.astype(np.int64)
-    return texts
+def _labels(table: Table, target: str, classes: NDArray[Any] | None) -> NDArray[Any]:
+    """Return labels as whole numbers where all are, else as the words they are.
 
-
-def _labels_like(classes: NDArray[Any], table: Table, target: str) -> NDArray[Any]:
-    """Return labels as those of the training rows are: whole numbers, or words."""
+    `classes` are those of the training rows, whose kind they are to have.
+    """
     texts = table.texts(target)
+    others = [row for row, text in enumerate(texts) if not _WHOLE.fullmatch(text)]
+    if classes is None:
+        return texts if others else texts.astype(np.int64)
     if classes.dtype.kind not in "iu":
         return texts
-    for row, text in enumerate(texts.tolist()):
-        if not _WHOLE.fullmatch(text):
-            raise table.error(
-                row,
-                target,
-                "labels are whole numbers in the rows to train on",
-                "Write them alike in both files.",
-            )
+    if others:
+        raise table.error(
+            others[0],
+            target,
+            "labels are whole numbers in the rows to train on",
+            "Write them alike in both files.",
+        )
     return texts.astype(np.int64)
-
-
-def groups_of(table: Table, name: str, *, as_words: bool = False) -> NDArray[Any]:
-    """Return a sensitive column as numbers where all are, else as words."""
-    texts = table.texts(name)
-    if not as_words and all(map(table.plain, texts.tolist())):
-        return table.numbers(name)
-    return texts

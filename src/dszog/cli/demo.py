@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from rich.console import Console
@@ -17,8 +17,8 @@ import dszog
 from dszog import kernels
 from dszog.cli.files import as_json, make_output, write_text
 from dszog.cli.options import Count, Flag, OutputFolder
-from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, say
+from dszog.contract.arrays import FloatArray
 from dszog.errors import InputError, MissingExtraError
 from dszog.maths.random_stream import stream
 
@@ -29,6 +29,7 @@ PENALTY = 4e4  # of the mean squared violation: it keeps the tolerance for seeds
 MOST_LOOKS = 20_000
 TELL_EVERY = 3.0  # seconds
 COLOURS = ("#0072B2", "#D55E00")
+Step: TypeAlias = tuple[float, float, float]  # looks, objective, worst violation
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,9 @@ class DemoProblem:
         gaps: FloatArray = np.maximum(low - high[:, np.newaxis] + MARGIN, 0.0)
         return gaps
 
-
-@dataclass
-class Trace:
-    """Where a method was: looks at all constraints, objective, worst violation."""
-
-    demo: DemoProblem
-    rows: list[tuple[float, float, float]] = field(default_factory=list)
-
-    def note(self, looks: float, w: FloatArray) -> None:
-        worst = float(self.demo.violations(w).max())
-        self.rows.append((looks, self.demo.objective(w), worst))
+    def step(self, looks: float, w: FloatArray) -> Step:
+        """Return where a method is after so many looks at all constraints."""
+        return looks, self.objective(w), float(self.violations(w).max())
 
 
 def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
@@ -82,17 +75,10 @@ def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def demo_problem(seed: int) -> DemoProblem:
-    X, labels = classification(seed)
-    X, y = X[:N_ROWS], np.where(labels[:N_ROWS] > 0, 1.0, -1.0)
-    X = (X - X.mean(axis=0)) / X.std(axis=0) * 2.0 / np.sqrt(N_FEATURES)
-    return DemoProblem(X, y)
-
-
-def classification(seed: int) -> tuple[FloatArray, IntArray]:
     """Return rows of two Gaussian classes, with redundant and useless features."""
     # Each class is one cluster around a corner of a cube in the informative features;
     # the redundant ones are mixtures of these, the others noise; a tenth of the labels
-    # is drawn again.
+    # is drawn again. The second half of the rows is not used.
     rng = stream(seed, 0)
     n, k = 2 * N_ROWS, N_INFORMATIVE
     labels = rng.permutation(np.arange(n) % 2)
@@ -103,10 +89,11 @@ def classification(seed: int) -> tuple[FloatArray, IntArray]:
     redundant = informative @ rng.uniform(-1.0, 1.0, size=(k, N_REDUNDANT))
     noise = rng.standard_normal((n, N_FEATURES - k - N_REDUNDANT))
     X = np.concatenate([informative, redundant, noise], axis=1)
-    X = X[:, rng.permutation(N_FEATURES)]
+    X = X[:, rng.permutation(N_FEATURES)][:N_ROWS]
     flipped = rng.random(n) < 0.1
-    labels = np.where(flipped, rng.integers(2, size=n), labels)
-    return X, labels
+    labels = np.where(flipped, rng.integers(2, size=n), labels)[:N_ROWS]
+    X = (X - X.mean(axis=0)) / X.std(axis=0) * 2.0 / np.sqrt(N_FEATURES)
+    return DemoProblem(X, np.where(labels > 0, 1.0, -1.0))
 
 
 def demo(
@@ -143,24 +130,12 @@ def demo(
     alone
         Leave out the usual way.
     """
-    return answered(
-        "demo",
-        lambda: _run(Console(), output, seed, max_queries, alone),
-        ["max_queries", "seed"],
-    )
-
-
-def _run(
-    console: Console, output: Path, seed: int, max_queries: int, alone: bool
-) -> int:
-    """Solve, show and save; return the exit code: 0 if the run did what it should."""
+    console = Console()
     if not 0 <= seed < 2**32:
-        raise InputError(
-            f"dszog demo: `seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0."
-        )
+        raise InputError(f"`seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0.")
     demo = demo_problem(seed)
     size = demo.problem.size
-    make_output("demo", output)
+    make_output(output)
     console.print(
         f"[bold]dszog demo[/bold]: train a classifier on {N_ROWS} rows so that no "
         f"positive row scores more than {-MARGIN} below any negative one.\n"
@@ -170,24 +145,26 @@ def _run(
     )
     if kernels.chosen().NAME == "compiled":
         say(console, "(The first run ever compiles its loops, for some 15 seconds.)")
-    ours, usual = Trace(demo), Trace(demo)
+    ours: list[Step] = []
+    usual: list[Step] = []
     started = time.perf_counter()
 
     def note(progress: dszog.Progress) -> None:
-        ours.note(progress.n_constraint_queries / size.n_constraints, progress.x)
+        looks = progress.n_constraint_queries / size.n_constraints
+        ours.append(demo.step(looks, progress.x))
 
     result = dszog.minimize(
         demo.problem, max_queries=max_queries, seed=seed, progress=True, callback=note
     )
     found = _figures(demo, result, time.perf_counter() - started)
-    ours.note(found["looks_at_all_constraints"], result.x)
+    ours.append(demo.step(found["looks_at_all_constraints"], result.x))
     if not alone and result.status != dszog.Status.INTERRUPTED:
         say(
             console,
             f"The usual way, for comparison: {USUAL}. Every value of it looks at all "
             f"{size.n_constraints:,} constraints; its penalty is chosen beforehand.",
         )
-        found["usual"] = _usual_way(console, usual)
+        found["usual"] = _usual_way(console, demo, usual)
     write_text(output / "demo.json", as_json(found))
     console.print(_table(found))
     say(console, _verdict(found), style="green" if result.success else "yellow")
@@ -195,7 +172,7 @@ def _run(
         say(console, result.message)
     say(console, f"Figures: {output / 'demo.json'}")
     try:
-        _draw(output / "demo.png", {"dszog": ours.rows, USUAL: usual.rows}, found)
+        _draw(output / "demo.png", {"dszog": ours, USUAL: usual}, found)
     except ImportError:
         missing = MissingExtraError.of("The picture", "matplotlib", "viz")
         say(console, f"No picture: {missing}")
@@ -207,9 +184,11 @@ def _run(
     return DONE if result.success and moved else NO_SUCCESS
 
 
-def _usual_way(console: Console, trace: Trace) -> dict[str, Any]:
+def _usual_way(
+    console: Console, demo: DemoProblem, steps: list[Step]
+) -> dict[str, Any]:
     """Minimise a penalised objective by differences; tell how far it is."""
-    demo, looks, started = trace.demo, 0, time.perf_counter()
+    looks, started = 0, time.perf_counter()
     told = started
 
     def total(w: FloatArray) -> float:
@@ -220,48 +199,41 @@ def _usual_way(console: Console, trace: Trace) -> dict[str, Any]:
             say(console, f"  {looks:,} looks after {told - started:.0f} s")
         return demo.objective(w) + PENALTY * float(np.square(demo.violations(w)).mean())
 
-    x0, options = demo.problem.x0, {"maxfun": MOST_LOOKS, "maxiter": MOST_LOOKS}
     x = minimize(
         total,
-        x0,
+        demo.problem.x0,
         method="L-BFGS-B",
-        options=options,
-        callback=lambda w: trace.note(looks, w),
+        options={"maxfun": MOST_LOOKS, "maxiter": MOST_LOOKS},
+        callback=lambda w: steps.append(demo.step(looks, w)),
     ).x
     seconds = round(time.perf_counter() - started, 2)
-    trace.note(looks, x)
-    _, objective, worst = trace.rows[-1]
-    return {
-        "objective": objective,
-        "worst_violation": worst,
-        "looks_at_all_constraints": looks,
-        "seconds": seconds,
-    }
+    steps.append(demo.step(looks, x))
+    names = ("looks_at_all_constraints", "objective", "worst_violation")
+    return dict(zip(names, steps[-1], strict=True)) | {"seconds": seconds}
 
 
-def _draw(path: Path, traces: dict[str, Any], found: dict[str, Any]) -> None:
+def _draw(path: Path, ways: dict[str, list[Step]], found: dict[str, Any]) -> None:
     """Draw both ways in one picture."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
-    titles = ("Objective", "Worst violation (cut at 1e-6)")
-    drawn = [(name, np.array(rows).T) for name, rows in traces.items() if rows]
-    for column, axes in enumerate(figure.subplots(1, 2), 1):
-        title, least = titles[column - 1], (-np.inf, 1e-6)[column - 1]
-        for (name, table), colour in zip(drawn, COLOURS, strict=False):
-            looks, height = np.maximum(table[0], 1e-2), np.maximum(table[column], least)
-            label = f"{name}: {looks[-1]:,.{1 if looks[-1] < 99 else 0}f} looks"
-            axes.plot(looks, height, ".-", color=colour, label=label)
+    left, right = figure.subplots(1, 2)
+    for (name, steps), colour in zip(ways.items(), COLOURS, strict=True):
+        if not steps:
+            continue
+        looks, objective, worst = np.array(steps).T
+        label = f"{name}: {looks[-1]:,.{1 if looks[-1] < 99 else 0}f} looks"
+        looks, worst = np.maximum(looks, 1e-2), np.maximum(worst, 1e-6)
+        left.plot(looks, objective, ".-", color=colour, label=label)
+        right.plot(looks, worst, ".-", color=colour)
+    for axes, title in ((left, "Objective"), (right, "Worst violation (cut at 1e-6)")):
         axes.set(title=title, xscale="log", xlabel="looks at all constraints")
         axes.grid(color="#e3e3e8")
-    axes.set_yscale("log")
+    right.set_yscale("log")
     tolerance = found["constraint_tol"]
-    axes.axhline(tolerance, color="#6E6E6E", lw=1, ls="--")
-    axes.annotate("tolerance", (10, 1.2 * tolerance), color="#6E6E6E", fontsize=9)
-    lines, labels = axes.get_legend_handles_labels()
+    right.axhline(tolerance, color="#6E6E6E", lw=1, ls="--")
+    right.annotate("tolerance", (10, 1.2 * tolerance), color="#6E6E6E", fontsize=9)
     figure.legend(
-        lines,
-        labels,
         loc="outside upper center",
         ncols=2,
         frameon=False,

@@ -20,45 +20,44 @@ from dszog.errors import DszogError, InputError
 from dszog.save.files import replace_file
 
 
-def check_output(command: str, output: Path) -> None:
+def check_output(output: Path) -> None:
     """Refuse a file where a command is to make a folder."""
     if output.exists() and not output.is_dir():
         raise InputError(
-            f"dszog {command}: --output must be a folder, got the file {output}. Name "
-            "another."
+            f"--output must be a folder, got the file {output}. Name another."
         )
 
 
 def check_output_file(
-    command: str, output: Path | None, example: str, read: Sequence[Path] = ()
+    output: Path | None, example: str, read: Sequence[Path] = ()
 ) -> None:
     """Refuse a place where a command cannot write a file, or that it reads."""
     if output is None:
         return
+    where = shown(str(output))
     if output.is_dir():
         raise InputError(
-            f"dszog {command}: --output must be a file, got the folder "
-            f"{shown(str(output))}. Name a file in it, such as {example}."
+            f"--output must be a file, got the folder {where}. Name a file in it, such "
+            f"as {example}."
         )
     if not output.absolute().parent.is_dir():
         raise InputError(
-            f"dszog {command}: the folder of --output {shown(str(output))} is not "
-            "there. Make it, or name another."
+            f"the folder of --output {where} is not there. Make it, or name another."
         )
     if any(output.resolve() == path.resolve() for path in read):
         raise InputError(
-            f"dszog {command}: --output {shown(str(output))} is read by the command "
-            f"and would be lost. Name another file, such as {example}."
+            f"--output {where} is read by the command and would be lost. Name another "
+            f"file, such as {example}."
         )
 
 
-def make_output(command: str, output: Path) -> None:
+def make_output(output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"dszog {command}: the folder {shown(str(output))} cannot be made "
-            f"({error.strerror}). Name another with --output."
+            f"the folder {shown(str(output))} cannot be made ({error.strerror}). Name "
+            "another with --output."
         ) from error
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 
-import dszog
 from dszog.cli.data import (
     BY_NAME,
     Columns,
@@ -34,7 +32,6 @@ from dszog.cli.talk import (
     INTERRUPTED,
     NO_SUCCESS,
     as_typed,
-    complain,
     finished,
     flags_of,
     say,
@@ -170,7 +167,6 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
         lambda: _fitted(console, data, request),
         finish,
         lambda: say(console, "Interrupted before there was a model."),
-        lambda error: complain("fit", error, FLAGS),
     )
 
 
@@ -184,8 +180,8 @@ def _check(data: Path, request: FitRequest) -> None:
         if name in request.given:
             other = "pairwise" if is_fair else "fair"
             raise InputError(
-                f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
-                f"{request.task}. Leave it out."
+                f"{FLAGS[name]} goes with --task {other}, got --task {request.task}. "
+                "Leave it out."
             )
     model = request.output / MODEL
     share, seed = request.holdout, request.seed
@@ -219,8 +215,8 @@ def _check(data: Path, request: FitRequest) -> None:
         ),
     ):
         if is_wrong:
-            raise InputError(f"dszog fit: {message}")
-    check_output("fit", request.output)
+            raise InputError(message)
+    check_output(request.output)
     if request.reading.is_csv(data):
         _check_columns(wanted)
     else:
@@ -244,8 +240,8 @@ def _check_columns(wanted: Wanted) -> None:
         for name in uses[one]:
             if name is not None and name in uses[other]:
                 raise InputError(
-                    f"dszog fit: column {shown(name)} is named by both {one} and "
-                    f"{other}: {why}. Leave {other} {printable(name)} out."
+                    f"column {shown(name)} is named by both {one} and {other}: {why}. "
+                    f"Leave {other} {printable(name)} out."
                 )
 
 
@@ -253,13 +249,13 @@ def _check_libsvm(wanted: Wanted) -> None:
     for option in ("target", "drop", "categorical"):
         if getattr(wanted, option) not in (None, ()):
             raise InputError(
-                f"dszog fit: --{option} names a column of a CSV file, got a LIBSVM "
-                "file. Leave it out, or add --format csv."
+                f"--{option} names a column of a CSV file, got a LIBSVM file. Leave it "
+                "out, or add --format csv."
             )
     if wanted.sensitive and not wanted.use_sensitive:
         raise InputError(
-            "dszog fit: columns of a LIBSVM file cannot be kept from the model, got "
-            "--sensitive without --use-sensitive. Add it, or give a CSV file."
+            "columns of a LIBSVM file cannot be kept from the model, got --sensitive "
+            "without --use-sensitive. Add it, or give a CSV file."
         )
 
 
@@ -289,23 +285,20 @@ def _read(
         if request.test is not None:
             test = read_libsvm_rows(request.test, wanted)
             width = max(rows.X.shape[1], test.X.shape[1])
-            rows, test = (
-                Samples(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
-                for one in (rows, test)
-            )
+            rows, test = (replace(one, X=widened(one.X, width)) for one in (rows, test))
     if request.holdout is not None:
         rows, test = _cut(rows, request.holdout, request.seed)
     if len(np.unique(rows.y)) != 2:
         raise InputError(
-            f"dszog fit: there must be two classes to train on, got "
+            "there must be two classes to train on, got "
             f"{shown(np.unique(rows.y).tolist())}. Check the target, or join classes."
         )
     unknown = [] if test is None else np.setdiff1d(test.y, rows.y).tolist()
     if unknown:
         raise InputError(
-            f"dszog fit: the test rows must have the classes "
-            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Write "
-            "the labels alike in both files, or leave these rows out."
+            f"the test rows must have the classes {shown(np.unique(rows.y).tolist())}, "
+            f"got {shown(unknown)}. Write the labels alike in both files, or leave "
+            "these rows out."
         )
     return rows, test, columns, notes
 
@@ -313,17 +306,14 @@ def _read(
 def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
     """Return the rows in two parts, the same share of each class in the second."""
     rng = stream(seed, 0, HOLD_OUT)
-    held: list[int] = []
+    is_held = np.zeros(len(rows), dtype=bool)
     for label in np.unique(rows.y):
         places = np.flatnonzero(rows.y == label)
-        n_held = round(share * len(places))
-        held.extend(rng.permutation(places)[:n_held].tolist())
-    is_held = np.zeros(len(rows), dtype=bool)
-    is_held[held] = True
+        is_held[rng.permutation(places)[: round(share * len(places))]] = True
     if not is_held.any() or is_held.all():
         raise InputError(
-            f"dszog fit: --holdout must leave rows on both sides, got {share:g} of "
-            f"{len(rows)} rows. Try 0.25."
+            f"--holdout must leave rows on both sides, got {share:g} of {len(rows)} "
+            "rows. Try 0.25."
         )
     return rows.take(np.flatnonzero(~is_held)), rows.take(np.flatnonzero(is_held))
 
@@ -349,36 +339,26 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
     model.pos_label = _as_class(request.wanted.positive, rows.y)
     started = time.perf_counter()
-    with _kept_warnings() as notes:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         _refuse_wrong(model.fit, rows.X, rows.y, **more)
+    warned = dict.fromkeys(as_typed(str(one.message), FLAGS) for one in caught)
     model.reading_ = request.reading.given
-    seconds = time.perf_counter() - started
-    wants_kept = (
-        request.task == "fair" or model.penalty is None or "constraint_tol" in given
-    )
-    test_is = str(request.test or "")
-    if request.holdout is not None:
-        test_is = f"{request.holdout:g} of the rows"
     return Fitted(
         model=model,
-        task=request.task,
+        request=request,
         file=str(data),
         features=None if columns is None else columns.features,
         train=rows,
         test=test,
-        test_is=test_is,
-        wants_kept=wants_kept,
-        is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
-        seed=request.seed,
-        seconds=seconds,
-        notes=[*traps_met, *(as_typed(note, FLAGS) for note in notes)],
+        seconds=time.perf_counter() - started,
+        notes=[*traps_met, *warned],
     )
 
 
 def _as_class(text: str | None, y: Any) -> Any:
     """Return a class as it was typed, as the one of the rows that it is."""
-    known = [label for label in np.unique(y).tolist() if str(label) == text]
-    return known[0] if known else text
+    return next((label for label in np.unique(y).tolist() if str(label) == text), text)
 
 
 def _refuse_wrong(function: Callable[..., Any], *given: Any, **more: Any) -> None:
@@ -398,22 +378,13 @@ def _penalty(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise InputError(
-            f"dszog fit: --penalty takes a number or auto, got {shown(text)}. For "
-            "example --penalty 0.1."
+            f"--penalty takes a number or auto, got {shown(text)}. For example "
+            "--penalty 0.1."
         ) from None
 
 
-@contextmanager
-def _kept_warnings() -> Iterator[list[str]]:
-    texts: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield texts
-    texts.extend(dict.fromkeys(str(one.message) for one in caught))
-
-
 def _write(output: Path, fitted: Fitted) -> list[Path]:
-    make_output("fit", output)
+    make_output(output)
     figures = as_json(facts(fitted))
     if fitted.features is not None:
         fitted.model.feature_names_in_ = np.array(fitted.features, dtype=object)

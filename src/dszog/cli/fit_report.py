@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dszog.cli.data import Samples
-from dszog.cli.files import known, versions
+from dszog.cli.files import versions
 from dszog.contract.arrays import FloatArray
 from dszog.problem.constraints import Constraints
 from dszog.status import Status
+
+if TYPE_CHECKING:
+    from dszog.cli.fit import FitRequest
 
 BUDGET_OVER = (Status.MAX_TIME, Status.MAX_QUERIES)
 GAPS = ("equalized_odds", "equal_opportunity", "demographic_parity")
@@ -24,17 +27,23 @@ class Fitted:
     """A model with all that is said about it."""
 
     model: Any
-    task: str
+    request: FitRequest
     file: str
     features: list[str] | None
     train: Samples
     test: Samples | None
-    test_is: str
-    wants_kept: bool  # whether a violation left over means that it failed
-    is_interrupted: bool
-    seed: int
     seconds: float
     notes: list[str]
+
+    @property
+    def is_interrupted(self) -> bool:
+        return bool(self.model.result_.status == Status.INTERRUPTED)
+
+    @property
+    def wants_kept(self) -> bool:
+        """Whether a violation left over means that it failed."""
+        is_asked = "constraint_tol" in self.request.given
+        return self.request.task == "fair" or self.model.penalty is None or is_asked
 
     @property
     def is_kept(self) -> bool:
@@ -93,7 +102,7 @@ class Fitted:
             "accuracy": float(((scores > 0.0) == positive).mean()),
             "accuracy_of_the_larger_class": max(share, 1.0 - share),
         }
-        if self.task == "pairwise":
+        if self.request.task == "pairwise":
             return found | pairs(scores, positive, float(model.margin))
         report = model.fairness_report(rows.X, rows.y, rows.sensitive)
         groups = [asdict(row) for row in (report.overall, *report.groups)]
@@ -104,7 +113,7 @@ class Fitted:
         lines = []
         for name, part in self.parts.items():
             text = f"{name:5}  {part['rows']:,} rows  accuracy {part['accuracy']:.4f}"
-            if self.task == "pairwise":
+            if self.request.task == "pairwise":
                 text += f"  pairs out of order {_percent(part['share_violated'])}"
             else:
                 text += f"  gap of equalised odds {part['gaps']['equalized_odds']:.3f}"
@@ -133,26 +142,27 @@ def pairs(
 
 
 def facts(fitted: Fitted) -> dict[str, Any]:
-    model, result = fitted.model, fitted.model.result_
+    request, model, result = fitted.request, fitted.model, fitted.model.result_
+    tested_on = None if request.test is None else str(request.test)
+    if request.holdout is not None:
+        tested_on = f"{request.holdout:g} of the rows"
     feasibility = result.certificate.feasibility
     is_last = int(model.pos_label_ == model.classes_[1])
     made = {
-        "task": fitted.task,
+        "task": request.task,
         "file": fitted.file,
-        "tested_on": fitted.test_is or None,
+        "tested_on": tested_on,
         "verdict": fitted.verdict,
         "success": fitted.is_success,
         "constraints_kept": fitted.is_kept,
         "status": result.status.name,
         "message": result.message,
         "notes": fitted.notes,
-        "classes": [_plain(label) for label in model.classes_.tolist()],
-        "positive": _plain(model.classes_.tolist()[is_last]),
+        "classes": model.classes_.tolist(),
+        "positive": model.classes_.tolist()[is_last],
         "features": int(model.n_features_in_),
         "feature_names": fitted.features,
-        "settings": {
-            name: _plain(value) for name, value in model.get_params(deep=False).items()
-        },
+        "settings": model.get_params(deep=False),
         **fitted.parts,
         "certificate": {
             "objective": result.fun,
@@ -166,22 +176,15 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         },
         "queries": {"losses": result.nfev, "constraints": result.ncev},
         "iterations": result.nit,
-        "seed": fitted.seed,
+        "seed": request.seed,
         "digest": result.digest,
         "seconds": round(fitted.seconds, 3),
         "versions": versions(),
     }
-    if fitted.task == "fair":
+    if request.task == "fair":
         made["constraint_names"] = list(model.constraint_names_)
         made["unconstrained_groups"] = list(model.unconstrained_groups_)
-    cleaned: dict[str, Any] = known(made)
-    return cleaned
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
+    return made
 
 
 def _percent(share: float | None) -> str:

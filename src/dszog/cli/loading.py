@@ -7,8 +7,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,11 +43,32 @@ def load_object(target: str, command: str) -> Any:
 
 
 def _loaded(path: Path, name: str) -> Any:
-    with _module(path) as module:
-        _run(path, module)
+    """Return what a file names; it is run as a module that can hide no other."""
+    # Python knows it by name as long as it is being run, which dataclasses need; not
+    # longer, so that its functions are sent to workers whole, not by a name that means
+    # nothing there.
+    known_as = f"dszog_solve_{path.stem}"
+    spec = importlib.util.spec_from_file_location(known_as, path.absolute())
+    if spec is None or spec.loader is None:
+        raise InputError(
+            f"dszog solve: {_label(path)} cannot be read as Python. Check the file."
+        )
+    module = importlib.util.module_from_spec(spec)
+    if (beside := str(path.absolute().parent)) not in sys.path:
+        sys.path.append(beside)  # for good: functions may import when they are called
+    sys.modules[known_as] = module
+    try:
+        _run(path, spec.loader.exec_module, module)
         found = _named(module, path, name)
         if callable(found) and not isinstance(found, (type, Problem)):
-            found = _called(found, path, name)
+            if not _takes_nothing(found):
+                raise InputError(
+                    f"dszog solve: {name!r} in {_label(path)} must take no arguments, "
+                    f"got {name}{inspect.signature(found)}. Give them defaults."
+                )
+            found = _run(path, found)
+    finally:
+        sys.modules.pop(known_as, None)
     return found
 
 
@@ -73,47 +93,22 @@ def _split(target: str) -> tuple[Path, str]:
     return path, name
 
 
-@contextmanager
-def _module(path: Path) -> Iterator[ModuleType]:
-    """Yield a module for the file; its name cannot hide one that is installed."""
-    # Python knows it by name as long as it is being run, which dataclasses need; not
-    # longer, so that its functions are sent to workers whole, not by a name that means
-    # nothing there.
-    name = f"dszog_solve_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.absolute())
-    if spec is None:
-        raise InputError(
-            f"dszog solve: {_label(path)} cannot be read as Python. Check the file."
-        )
-    module = importlib.util.module_from_spec(spec)
-    if (beside := str(path.absolute().parent)) not in sys.path:
-        sys.path.append(beside)  # for good: functions may import when they are called
-    sys.modules[name] = module
-    try:
-        yield module
-    finally:
-        sys.modules.pop(name, None)
+class UserFileError(DszogError):
+    """The file of the user raised something when it was run."""
 
 
-def _run(path: Path, module: ModuleType) -> None:
-    spec = module.__spec__
+def _run(path: Path, function: Callable[..., Any], *given: Any) -> Any:
+    """Call something of the file; whatever it raises is told with its place."""
     try:
-        if spec is not None and spec.loader is not None:
-            spec.loader.exec_module(module)
+        return function(*given)
     except ModuleNotFoundError as error:
         raise UserFileError(
             f"dszog solve: {_label(path)} imports {error.name!r}, which is neither "
             "installed nor beside it. Install it, or name its folder: "
             "PYTHONPATH=FOLDER dszog solve ... (the current folder is not searched)."
         ) from error
-    except Exception as error:  # whatever the file raises
+    except (Exception, SystemExit) as error:
         raise _broken(path, error) from error
-    except SystemExit as error:
-        raise _broken(path, error) from error
-
-
-class UserFileError(DszogError):
-    """The file of the user raised something when it was run."""
 
 
 def _broken(path: Path, error: BaseException) -> UserFileError:
@@ -146,31 +141,16 @@ def _named(module: ModuleType, path: Path, name: str) -> Any:
 
 def _may_be(item: Any, module: ModuleType) -> bool:
     """Whether it is a problem, or a function of this file that may return one."""
-    if isinstance(item, Problem):
-        return True
-    if not inspect.isfunction(item) or item.__module__ != module.__name__:
-        return False
-    return not any(
-        taken.default is taken.empty and taken.kind not in _MAY_BE_EMPTY
-        for taken in inspect.signature(item).parameters.values()
-    )
+    is_own = inspect.isfunction(item) and item.__module__ == module.__name__
+    return isinstance(item, Problem) or (is_own and _takes_nothing(item))
 
 
-_MAY_BE_EMPTY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def _called(function: Any, path: Path, name: str) -> Any:
+def _takes_nothing(function: Callable[..., Any]) -> bool:
     try:
         inspect.signature(function).bind()
     except TypeError:
-        raise InputError(
-            f"dszog solve: {name!r} in {_label(path)} must take no arguments, got "
-            f"{name}{inspect.signature(function)}. Give them defaults."
-        ) from None
-    try:
-        return function()
-    except Exception as error:  # whatever the function raises
-        raise _broken(path, error) from error
+        return False
+    return True
 
 
 def _label(path: Path) -> str:

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from dszog.cli.files import check_output
 from dszog.cli.options import Count, Flag, OptionalCount, OutputFolder
-from dszog.cli.talk import answered
 from dszog.errors import InputError, MissingExtraError
 
 
@@ -65,23 +64,16 @@ def paper(
     """
     given: dict[str, Any] = locals().copy()
 
-    def work() -> int:
-        if jobs < 1:
-            raise InputError(f"dszog paper: --jobs must be at least 1, got {jobs}.")
-        for name in ("seconds", "repetitions"):
-            if given[name] is not None and not given[name] > 0:
-                raise InputError(
-                    f"dszog paper: --{name} must be above 0, got {given[name]:g}."
-                )
-        check_output("paper", output)
-        try:
-            from dszog_paper.command import run_paper
-        except ModuleNotFoundError as missing:
-            raise MissingExtraError.of(
-                "dszog paper", missing.name, "paper"
-            ) from missing
-        typed = " ".join(["dszog", *sys.argv[1:]])
-        return run_paper(Console(), command=typed, **given)
-
-    kept = "What was finished is kept: call again with the same --output to go on."
-    return answered("paper", work, ["data", "jobs"], kept)
+    if jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {jobs}.")
+    for name in ("seconds", "repetitions"):
+        if given[name] is not None and not given[name] > 0:
+            raise InputError(f"--{name} must be above 0, got {given[name]:g}.")
+    check_output(output)
+    try:
+        from dszog_paper.command import run_paper
+    except ModuleNotFoundError as missing:
+        raise MissingExtraError.of("dszog paper", missing.name, "paper") from missing
+    typed = " ".join(["dszog", *sys.argv[1:]])
+    run_paper(Console(), command=typed, **given)
+    return 0

@@ -13,7 +13,7 @@ from rich.console import Console
 from dszog.cli.data import BY_NAME, Columns, Reading, widened, without_gaps
 from dszog.cli.files import check_output_file, write_text
 from dszog.cli.options import OutputFile
-from dszog.cli.talk import DONE, USAGE, answered, complain, say, tell_new_words
+from dszog.cli.talk import DONE, say, tell_new_words
 from dszog.contract.validation import printable, shown
 from dszog.errors import CheckpointError, InputError
 from dszog.readers import read_libsvm
@@ -53,22 +53,17 @@ def predict(
     output
         File for the predictions; standard output if not given.
     """
-
-    def work() -> int:
-        check_output_file("predict", output, "predictions.csv", read=(model, data))
-        try:
-            text = predictions(Console(stderr=True), model, data, reading)
-        except CheckpointError as error:  # of the file that was named
-            complain("predict", error, {})
-            return USAGE
-        if output is not None:
-            write_text(output, text)
-        else:
-            is_seen = sys.stdout.isatty()
-            sys.stdout.write(printable(text, keep="\n") if is_seen else text)
-        return DONE
-
-    return answered("predict", work, ())
+    check_output_file(output, "predictions.csv", read=(model, data))
+    try:
+        text = predictions(Console(stderr=True), model, data, reading)
+    except CheckpointError as error:  # of the file that was named
+        raise InputError(str(error)) from error
+    if output is not None:
+        write_text(output, text)
+    else:
+        is_seen = sys.stdout.isatty()
+        sys.stdout.write(printable(text, keep="\n") if is_seen else text)
+    return DONE
 
 
 def predictions(console: Console, file: Path, data: Path, reading: Reading) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from dszog.contract.hints import about_method, about_option
 from dszog.contract.validation import check_choice, shown
@@ -16,6 +16,14 @@ from dszog.run.scipy_call import is_scipys
 
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = {"none": None, "auto": None}
+
+
+class _WordReader(NamedTuple):
+    """What reads the words of one type."""
+
+    name: str
+    read: Callable[[str], Any]
+    example: str
 
 
 def kinds_of(method: str) -> dict[str, Any]:
@@ -48,20 +56,17 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
         key, equals, text = (part.strip() for part in word.partition("="))
         if not equals or not key or not text:
             raise InputError(
-                f"dszog solve: --set takes name=value, got {shown(word)}. For example "
-                "--set penalty=10."
+                f"--set takes name=value, got {shown(word)}. For example --set "
+                "penalty=10."
             )
         if key not in kinds:
             known = [key for key in kinds if _readers(kinds[key])]
             listed = ", ".join(map(repr, known))
             hint = about_option(key, known, ()) or f" Options: {listed}."
-            raise InputError(
-                f"dszog solve: method {name!r} has no option {shown(key)}.{hint}"
-            )
+            raise InputError(f"method {name!r} has no option {shown(key)}.{hint}")
         if key in options:
             raise InputError(
-                f"dszog solve: --set {key} is given twice, got {shown(word)} as well. "
-                "Give it once."
+                f"--set {key} is given twice, got {shown(word)} as well. Give it once."
             )
         options[key] = _read(key, text, kinds[key])
     return options
@@ -71,33 +76,31 @@ def _read(key: str, text: str, kind: Any) -> Any:
     readers = _readers(kind)
     if not readers:
         raise InputError(
-            f"dszog solve: {key!r} cannot be written on a command line, got "
-            f"{shown(text)}. Set it in Python: dszog.minimize(method=...)."
+            f"{key!r} cannot be written on a command line, got {shown(text)}. Set it "
+            "in Python: dszog.minimize(method=...)."
         )
-    for read in readers.values():
+    for reader in readers:
         try:
-            return read(text)
+            return reader.read(text)
         except (ValueError, KeyError):
             continue
+    example = next(one.example for one in readers if one is not _NONE)
     raise InputError(
-        f"dszog solve: --set {key} takes {' or '.join(readers)}, got {shown(text)}. "
-        f"For example --set {key}={_example(kind)}."
+        f"--set {key} takes {' or '.join(one.name for one in readers)}, got "
+        f"{shown(text)}. For example --set {key}={example}."
     )
 
 
-def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
-    """Return what reads a type, each with its name; nothing if it has no words."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        readers: dict[str, Callable[[str], Any]] = {}
-        for part in get_args(kind):
-            readers |= _readers(part)
-        return readers if set(readers) != {"none"} else {}
-    if origin is Literal:
-        choices = get_args(kind)
-        words = {choice: choice for choice in choices}
-        return {", ".join(map(repr, choices)): words.__getitem__}
-    return _BY_TYPE.get(kind, {})
+def _readers(kind: Any) -> list[_WordReader]:
+    """Return what reads the words of a type; nothing if it has none."""
+    if get_origin(kind) in (Union, UnionType):
+        readers = [one for part in get_args(kind) for one in _readers(part)]
+        return [] if readers == [_NONE] else readers
+    if get_origin(kind) is Literal:
+        words = {choice: choice for choice in get_args(kind)}
+        name = ", ".join(map(repr, words))
+        return [_WordReader(name, words.__getitem__, next(iter(words)))]
+    return [_BY_TYPE[kind]] if kind in _BY_TYPE else []
 
 
 def whole(text: str) -> int:
@@ -120,19 +123,11 @@ def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     return read
 
 
-_BY_TYPE: dict[Any, dict[str, Callable[[str], Any]]] = {
-    float: {"a number": _number(float)},
-    int: {"a whole number": _number(whole)},
-    bool: {"true or false": lambda text: _FLAGS[text.lower()]},
-    str: {"a word": str},
-    type(None): {"none": lambda text: _NOTHING[text.lower()]},
+_NONE = _WordReader("none", lambda text: _NOTHING[text.lower()], "none")
+_BY_TYPE: dict[Any, _WordReader] = {
+    float: _WordReader("a number", _number(float), "0.1"),
+    int: _WordReader("a whole number", _number(whole), "10"),
+    bool: _WordReader("true or false", lambda text: _FLAGS[text.lower()], "true"),
+    str: _WordReader("a word", str, "word"),
+    type(None): _NONE,
 }
-
-
-def _example(kind: Any) -> str:
-    for part in (kind, *get_args(kind)):
-        if get_origin(part) is Literal:
-            return str(get_args(part)[0])
-        if part in (float, int, bool):
-            return {float: "0.1", int: "10", bool: "true"}[part]
-    return "word"

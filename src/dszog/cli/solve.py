@@ -32,6 +32,13 @@ from dszog.methods.auto import AUTO
 
 PICTURES = (".png", ".svg", ".pdf", ".eps", ".jpg")  # that matplotlib draws
 PARALLEL = ("threads", "processes", "dask", "ray")
+FLAGS = flags_of(
+    [
+        *vars(UNLIMITED),
+        *("seed", "evaluator", "timeout", "tag", "on_failure", "checkpoint"),
+        *("resume", "method", "x_scale", "workers"),
+    ]
+)
 
 
 def solve(
@@ -123,13 +130,11 @@ def solve(
 
     def work() -> dszog.Result:
         nonlocal started
-        _check(problem, checkpoint, resume, output)
-        check_output_file("solve", plot, "run.png", read=(Path(problem),))
-        if plot is not None and plot.suffix.lower() not in PICTURES:
+        if resume and checkpoint is None:
             raise InputError(
-                f"dszog solve: --plot must end in {', '.join(PICTURES[:-1])} or "
-                f"{PICTURES[-1]}, got {shown(str(plot))}. Try --plot run.png."
+                "--resume needs the folder of the run, got none. Add --checkpoint DIR."
             )
+        _check_outputs(problem, output, plot)
         options = read_settings(method, settings)
         if workers is not None:
             arguments["evaluator"] = _workers(evaluator, workers)
@@ -166,29 +171,28 @@ def solve(
     def nothing() -> None:
         say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
 
-    def failed(error: DszogError) -> int:
+    try:
+        return finished(work, finish, nothing)
+    except DszogError as error:
         if traceback and error.__cause__ is not None:
             lines = format_exception(error.__cause__)
             say(Console(stderr=True), "".join(lines).rstrip())
-        code = complain("solve", error, _flags(method, arguments))
+        code = complain("solve", error, _flags(method))
         if isinstance(error, (EvaluationError, CheckpointWriteError)):
-            _report_broken(console, error, checkpoint)
+            _report_broken(console, error, checkpoint is not None)
         return code
 
-    return finished(work, finish, nothing, failed)
 
-
-def _check(
-    target: str, checkpoint: Path | None, resume: bool, output: Path | None
-) -> None:
-    """Refuse what cannot work, before the user's file is run."""
-    if resume and checkpoint is None:
-        raise InputError(
-            "dszog solve: --resume needs the folder of the run, got none. Add "
-            "--checkpoint DIR."
-        )
+def _check_outputs(target: str, output: Path | None, plot: Path | None) -> None:
+    """Refuse what cannot be written, before the user's file is run."""
     file = Path(target.rpartition(":")[0] or target)
-    check_output_file("solve", output, "result.json", read=(file,))
+    check_output_file(output, "result.json", read=(file,))
+    check_output_file(plot, "run.png", read=(file,))
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise InputError(
+            f"--plot must end in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}, got "
+            f"{shown(str(plot))}. Try --plot run.png."
+        )
 
 
 def _workers(evaluator: str | None, n_workers: int) -> Any:
@@ -196,8 +200,8 @@ def _workers(evaluator: str | None, n_workers: int) -> Any:
     kinds = {name: getattr(dszog.evaluators, name.title()) for name in PARALLEL}
     if evaluator not in kinds:
         raise InputError(
-            f"dszog solve: --workers goes with --evaluator {', '.join(PARALLEL[:-1])} "
-            f"or {PARALLEL[-1]}, got {evaluator or 'none'}. Name one."
+            f"--workers goes with --evaluator {', '.join(PARALLEL[:-1])} or "
+            f"{PARALLEL[-1]}, got {evaluator or 'none'}. Name one."
         )
     return kinds[evaluator](n_workers=n_workers)
 
@@ -207,19 +211,16 @@ def _scale(text: str) -> Any:
         return [float(part) for part in text.split(",")] if "," in text else float(text)
     except ValueError:
         raise InputError(
-            f"dszog solve: --x-scale takes numbers separated by commas, got "
-            f"{shown(text)}. For example --x-scale 1,0.001."
+            f"--x-scale takes numbers separated by commas, got {shown(text)}. For "
+            "example --x-scale 1,0.001."
         ) from None
 
 
-def _flags(method: str, arguments: dict[str, Any]) -> dict[str, str]:
+def _flags(method: str) -> dict[str, str]:
     """Return what is typed for arguments of `minimize` and settings of the method."""
     name = named(method)
     names = kinds_of(name) if name in (AUTO, *METHODS) else ()
-    settings = {name: f"--set {name}" for name in names}
-    return settings | flags_of(
-        [*arguments, "checkpoint", "resume", "method", "x_scale", "workers"]
-    )
+    return {name: f"--set {name}" for name in names} | FLAGS
 
 
 # ------------------------------------------------------------------------ what is said
@@ -237,38 +238,35 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     stopped = dszog.Status.INTERRUPTED, dszog.Status.STOPPED_BY_CALLBACK
     if result.status in stopped and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
-    say(console, f"\n{result.certificate}")
-    say(console, f"x             {result.point_text}")
     lost, failures = result.costs.n_lost, result.failures
-    say(
-        console,
+    lines = [
+        f"\n{result.certificate}",
+        f"x             {result.point_text}",
         f"queries       {result.nfev:,} of losses, {result.ncev:,} of constraints, in "
         f"{result.nit:,} iterations" + (f"; {lost:,} lost" if lost else ""),
-    )
+    ]
     if failures.n_failed:
-        say(
-            console,
+        lines.append(
             f"failures      {failures.n_failed:,} of {failures.n_points:,} points "
-            f"({failures.policy})",
+            f"({failures.policy})"
         )
-    say(console, f"seed          {result.seed}")
-    say(console, f"digest        {result.digest}")
+    lines += [f"seed          {result.seed}", f"digest        {result.digest}"]
+    say(console, "\n".join(lines))
 
 
 def _report_broken(
-    console: Console,
-    error: EvaluationError | CheckpointWriteError,
-    checkpoint: Path | None,
+    console: Console, error: EvaluationError | CheckpointWriteError, is_saved: bool
 ) -> None:
     """Say what there is of a run that broke off; its point was not checked."""
-    if isinstance(error, EvaluationError) and checkpoint is not None:
-        say(
-            console,
-            "The run is saved: fix the function, and the same command with --resume "
-            "goes on with it.",
-        )
-    if isinstance(error, EvaluationError) and error.x is not None:
-        say(console, f"The point of the call, in full: {error.x.tolist()}")
+    if isinstance(error, EvaluationError):
+        if is_saved:
+            say(
+                console,
+                "The run is saved: fix the function, and the same command with "
+                "--resume goes on with it.",
+            )
+        if error.x is not None:
+            say(console, f"The point of the call, in full: {error.x.tolist()}")
     if error.result is not None:
         n = error.result.nit
         say(console, f"Got to iteration {n:,}; the point was not checked:")
@@ -297,10 +295,7 @@ def facts(result: dszog.Result, target: str, seconds: float) -> dict[str, Any]:
         **{name: result[name] for name in names},
         "method": {
             "type": type(method).__name__,
-            **{
-                field.name: _plain(getattr(method, field.name))
-                for field in fields(method)
-            },
+            **{one.name: _plain(getattr(method, one.name)) for one in fields(method)},
         },
         "certificate": {
             "objective_error": result.certificate.objective_error,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -19,6 +17,7 @@ from dszog.errors import (
     InputTypeError,
     MissingExtraError,
 )
+from dszog_start import sigterm_as_interrupt
 
 Made = TypeVar("Made")
 
@@ -69,11 +68,10 @@ def finished(
     work: Callable[[], Made],
     finish: Callable[[Made], int],
     nothing: Callable[[], object],
-    failed: Callable[[DszogError], int],
 ) -> int:
     """Do work that a signal ends early, then finish it; return the exit code."""
     # While it is finished (written and told) a signal waits. `nothing` says that
-    # nothing was made when a signal came, `failed` what went wrong.
+    # nothing was made when a signal came.
     made = None
     with sigterm_as_interrupt() as received, Interrupts() as interrupts:
         try:
@@ -85,41 +83,10 @@ def finished(
             if made is None:
                 nothing()
             code = INTERRUPTED
-        except DszogError as error:
-            code = failed(error)
     return TERMINATED if received and code == INTERRUPTED else code
 
 
-@contextmanager
-def sigterm_as_interrupt() -> Iterator[list[int]]:
-    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
-    received: list[int] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 # --------------------------------------------------------------------------- errors
-
-
-def answered(
-    command: str, work: Callable[[], int], flags: Iterable[str], interrupted: str = ""
-) -> int:
-    """Do the work of a command; tell its errors and Ctrl-C; return the exit code."""
-    try:
-        return work()
-    except DszogError as error:
-        return complain(command, error, flags_of(flags))
-    except KeyboardInterrupt:
-        say(Console(stderr=True), f"Interrupted. {interrupted}".strip())
-        return INTERRUPTED
 
 
 def complain(command: str, error: DszogError, flags: Mapping[str, str]) -> int:

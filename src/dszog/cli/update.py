@@ -11,7 +11,7 @@ from rich.console import Console
 from dszog.cli.files import check_output, make_output, write_text
 from dszog.cli.loading import load_object
 from dszog.cli.options import Count, Flag, Many, OutputFolder
-from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
+from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, say
 from dszog.errors import InputError, MissingExtraError
 
 WEIGHTS, REPORT, RUN = "weights.safetensors", "report.txt", "run"
@@ -68,45 +68,39 @@ def update(
     resume
         Go on with the run that the output folder holds.
     """
-
-    def work() -> int:
-        check_output("update", output)
-        given = load_object(target, "update")
-        if not isinstance(given, (tuple, list)) or len(given) not in (3, 4):
-            raise InputError(
-                f"dszog update: {target!r} must return (model, new, keep) or (model, "
-                f"new, keep, loss), got {type(given).__name__}. Return these."
-            )
-        try:
-            import dszog.torch as networks
-            from dszog.torch.moves import save_tensors
-        except ImportError as error:
-            raise MissingExtraError.of("dszog update", error.name, "torch") from error
-        make_output("update", output)
-        more: dict[str, Any] = {"params": list(params)} if params else {}
-        report = networks.update(
-            *given,
-            rule=rule,
-            slack=slack,
-            gradients=gradients,
-            max_forwards=max_forwards,
-            seed=seed,
-            checkpoint=output / RUN,
-            resume=resume,
-            **more,
+    check_output(output)
+    given = load_object(target, "update")
+    if not isinstance(given, (tuple, list)) or len(given) not in (3, 4):
+        raise InputError(
+            f"{target!r} must return (model, new, keep) or (model, new, keep, loss), "
+            f"got {type(given).__name__}. Return these."
         )
-        tensors = {k: v.cpu().contiguous() for k, v in given[0].state_dict().items()}
-        save_tensors(output / WEIGHTS, _apart(tensors))
-        write_text(output / REPORT, f"{report}\n")
-        with suppress(MissingExtraError):  # without matplotlib there is no picture
-            report.plot().savefig(output / PICTURE)
-        say(Console(), f"{report}\nweights   {output / WEIGHTS}")
-        if "The run was interrupted" in str(report):
-            return INTERRUPTED
-        return NO_SUCCESS if len(report.regressions) else DONE
-
-    flags = ("max_forwards", "resume", "slack", "params", "rule", "gradients")
-    return answered("update", work, flags, "Go on with --resume.")
+    try:
+        import dszog.torch as networks
+        from dszog.torch.moves import save_tensors
+    except ImportError as error:
+        raise MissingExtraError.of("dszog update", error.name, "torch") from error
+    make_output(output)
+    report = networks.update(
+        *given,
+        rule=rule,
+        slack=slack,
+        gradients=gradients,
+        max_forwards=max_forwards,
+        seed=seed,
+        checkpoint=output / RUN,
+        resume=resume,
+        params=list(params) or "all",
+    )
+    tensors = {k: v.cpu().contiguous() for k, v in given[0].state_dict().items()}
+    save_tensors(output / WEIGHTS, _apart(tensors))
+    write_text(output / REPORT, f"{report}\n")
+    with suppress(MissingExtraError):  # without matplotlib there is no picture
+        report.plot().savefig(output / PICTURE)
+    say(Console(), f"{report}\nweights   {output / WEIGHTS}")
+    if "The run was interrupted" in str(report):
+        return INTERRUPTED
+    return NO_SUCCESS if len(report.regressions) else DONE
 
 
 def _apart(tensors: dict[str, Any]) -> dict[str, Any]:

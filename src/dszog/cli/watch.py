@@ -24,7 +24,7 @@ from rich.console import Console
 
 from dszog._log import LOGGER
 from dszog.cli.options import Flag
-from dszog.cli.talk import DONE, answered, say
+from dszog.cli.talk import DONE, say
 from dszog.cli.watch_page import Shown, body
 from dszog.contract.validation import shown
 from dszog.errors import CheckpointError, InputError
@@ -69,40 +69,36 @@ def watch(
         Open the page, too.
     """
     console = Console()
+    board = Board(_checked(folders))
+    with _serving(board, port) as server:
+        where = f"http://{HOST}:{server.server_address[1]}/"
+        runs = counted(len(board.runs()), "run")
+        say(console, f"Watching {runs} at {where} (Ctrl-C ends it)")
+        for folder in board.empty():
+            say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
+        if browser:
+            import webbrowser
 
-    def work() -> int:
-        board = Board(_checked(folders))
-        with _serving(board, port) as server:
-            where = f"http://{HOST}:{server.server_address[1]}/"
-            runs = counted(len(board.runs()), "run")
-            say(console, f"Watching {runs} at {where} (Ctrl-C ends it)")
-            for folder in board.empty():
-                say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
-            if browser:
-                import webbrowser
-
-                webbrowser.open(where)
-            try:
-                server.serve_forever(poll_interval=0.2)
-            except KeyboardInterrupt:
-                say(console, "No longer watched; the runs go on.")
-        return DONE
-
-    return answered("watch", work, ["port"])
+            webbrowser.open(where)
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            say(console, "No longer watched; the runs go on.")
+    return DONE
 
 
 def _checked(folders: Sequence[Path]) -> list[Path]:
     if not folders:
         raise InputError(
-            "dszog watch: FOLDER is missing. Name the folder of a run (--checkpoint), "
-            "or one that holds such folders."
+            "FOLDER is missing. Name the folder of a run (--checkpoint), or one that "
+            "holds such folders."
         )
     for folder in folders:
         may_come = not folder.exists() and folder.absolute().parent.is_dir()
         if not folder.is_dir() and not may_come:
             raise InputError(
-                f"dszog watch: {shown(str(folder))} is no folder. Name the folder that "
-                "a run was given as checkpoint."
+                f"{shown(str(folder))} is no folder. Name the folder that a run was "
+                "given as checkpoint."
             )
     return [folder.resolve() for folder in folders]
 
@@ -177,7 +173,7 @@ def _serving(board: Board, port: int) -> _Server:
     except OSError as error:
         why = f"cannot be used ({error.strerror}): perhaps by another dashboard, at "
         why += f"http://{HOST}:{port}/"
-    raise InputError(f"dszog watch: port {port} {why}. Or give another --port, or 0.")
+    raise InputError(f"port {port} {why}. Or give another --port, or 0.")
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -62,23 +63,23 @@ class Shown:
     trouble: str = ""  # why there is nothing newer
 
 
-def thinned(x: FloatArray, y: FloatArray, n: int = N_BUCKETS) -> FloatArray:
-    """Return at most `2 n + 2` points of a curve, its ends and extremes among them."""
+def thinned(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return a few hundred points of a curve, its ends and extremes among them."""
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
-    if len(x) <= 2 * n + 2:
+    if len(x) <= 2 * N_BUCKETS + 2:
         return np.column_stack([x, y])
-    pieces = list(pairwise(np.linspace(0, len(x), n + 1).astype(int)))
+    pieces = list(pairwise(np.linspace(0, len(x), N_BUCKETS + 1).astype(int)))
     kept = {0, len(x) - 1, *(int(a + y[a:b].argmin()) for a, b in pieces)}
     kept |= {int(a + y[a:b].argmax()) for a, b in pieces}
     return np.column_stack([x, y])[sorted(kept)]
 
 
-def worst_of(points: FloatArray, n: int = N_WORST) -> FloatArray:
-    """Return the largest value of each of `n` pieces, at the end of the piece."""
-    if len(points) <= n:
+def worst_of(points: FloatArray) -> FloatArray:
+    """Return the largest value of each piece of a curve, at the end of the piece."""
+    if len(points) <= N_WORST:
         return points
-    pieces = np.array_split(points, n)
+    pieces = np.array_split(points, N_WORST)
     return np.array([(piece[-1, 0], piece[:, 1].max()) for piece in pieces])
 
 
@@ -134,7 +135,7 @@ def _text(value: object) -> str:
 
 
 def _table(
-    rows: Iterable[Sequence[str]], head: Sequence[str] = (), off: Iterable[int] = ()
+    rows: Iterable[Sequence[str]], head: Sequence[str], off: Iterable[int] = ()
 ) -> str:
     """Return a table of cells that are HTML already."""
     titles = "".join(f"<th>{one}</th>" for one in head)
@@ -155,8 +156,12 @@ def _figures(look: View) -> list[str]:
     counts, limits, end = look.counts, look.limits, look.end
     n_queries = counts.n_loss_queries + counts.n_constraint_queries
 
-    def used(amount: float, limit: float | None, said: str, most: str) -> str:
-        return _bar(amount / limit, f"{said} of {most}") if limit else said
+    def used(
+        amount: float, limit: float | None, said: Callable[[Any], str] = "{:,}".format
+    ) -> str:
+        if not limit:
+            return said(amount)
+        return _bar(amount / limit, f"{said(amount)} of {said(limit)}")
 
     def last(name: str) -> float:
         known = look.column(name)[np.isfinite(look.column(name))]
@@ -164,16 +169,13 @@ def _figures(look: View) -> list[str]:
 
     objective = last("sampled_objective") if end is None else end.objective
     violation = last("sampled_violation") if end is None else end.violation
-    most, time_limit = limits.iterations or 0, limits.time or 0.0
     return [
         f"{objective:.5g}",
         f"{max(violation, 0.0):.3g}",
         f"{last('n_failed'):,.0f}",
-        used(counts.n_iterations, most, f"{counts.n_iterations:,}", f"{most:,}"),
-        used(n_queries, limits.queries, f"{n_queries:,}", f"{limits.queries or 0:,}"),
-        used(
-            counts.seconds, limits.time, duration(counts.seconds), duration(time_limit)
-        ),
+        used(counts.n_iterations, limits.iterations),
+        used(n_queries, limits.queries),
+        used(counts.seconds, limits.time, duration),
         _text(look.facts.get("method type", "").strip("'")),
     ]
 
@@ -185,15 +187,12 @@ def _chart(
     drawn: Sequence[tuple[View, str]], against: str, column: str, log: bool
 ) -> str:
     """Return curves as SVG; by powers of ten, what is too small lies on the floor."""
-    found = [
-        (thinned(look.column(AGAINST[against]), look.column(column)), colour)
-        for look, colour in drawn
-    ]
-    found = [
-        (worst_of(points) if log else points, colour)
-        for points, colour in found
-        if len(points)
-    ]
+    found = []
+    for look, colour in drawn:
+        points = thinned(look.column(AGAINST[against]), look.column(column))
+        points = worst_of(points) if log else points
+        if len(points):
+            found.append((points, colour))
     if not found:
         return '<p class="soft">Nothing is known yet.</p>'
     x, y = np.vstack([points for points, _ in found]).T.clip(-LARGEST, LARGEST)

@@ -57,30 +57,15 @@ OF_SCIPY = {
 }
 
 
-SCIPYS = sorted(OF_SCIPY)
-
-
 def about_argument(name: str, arguments: Iterable[str]) -> str:
-    """Return a sentence on an unknown argument; empty if none helps.
-
-    Examples
-    --------
-    >>> about_argument("maxiter", ["max_iterations"])
-    " Did you mean 'max_iterations'?"
-    """
+    """Return a sentence on an unknown argument; empty if none helps."""
     if name in ELSEWHERE:
         return f" {ELSEWHERE[name]}"
     return did_you_mean(RENAMED.get(name, name), arguments)
 
 
 def about_option(name: str, options: Iterable[str], arguments: Iterable[str]) -> str:
-    """Return a sentence on an option that a method does not have; empty if none helps.
-
-    Examples
-    --------
-    >>> about_option("beta", ["penalty"], [])
-    " It is the paper's letter for 'penalty'."
-    """
+    """Return a sentence on an option that a method lacks; empty if none helps."""
     if LETTERS.get(name) in set(options):
         return f" It is the paper's letter for {LETTERS[name]!r}."
     if name in ELSEWHERE:
@@ -94,15 +79,9 @@ def about_option(name: str, options: Iterable[str], arguments: Iterable[str]) ->
 
 
 def about_method(name: str) -> str:
-    """Return a sentence on a method of another library; empty if none is near.
-
-    Examples
-    --------
-    >>> about_method("SLSQP")[:25]
-    ' It is one of SciPy: call'
-    """
+    """Return a sentence on a method of another library; empty if none is near."""
     if name.lower() not in OF_SCIPY:
-        return did_you_mean(name.lower(), SCIPYS)
+        return did_you_mean(name.lower(), sorted(OF_SCIPY))
     return (
         " It is one of SciPy: call scipy.optimize.minimize, which is the better choice "
         "for few, cheap constraints; or leave `method` out."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -361,6 +361,9 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
         )
 
 
+Evaluate: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
+
+
 class Cost(NamedTuple):
     """Queries: calls of the user's functions for one point and one index."""
 
@@ -410,7 +413,6 @@ class _CallsNeeded(NamedTuple):
 
 @lru_cache(maxsize=8)  # what a query costs is asked before, at and after its answer
 def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded:
-    """Return the calls that a query needs."""
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
     shared = losses[losses < calls.n_shared].tolist()
     remembered = constraints[calls.are_remembered(constraints)]
@@ -460,23 +462,13 @@ def filled(
     replies: Sequence[Reply], parts: Sequence[Part], answers: Sequence[Reply]
 ) -> list[Reply]:
     """Return the replies with what was found in the place of what was not known."""
-    places = {part.place for part in parts}
-    made = [
-        reply._replace(
-            losses=np.array(reply.losses),
-            constraints=np.array(reply.constraints),
-            failures=(),
-        )
-        if place in places
-        else reply
-        for place, reply in enumerate(replies)
-    ]
+    made = list(replies)
+    for place in {part.place for part in parts}:
+        losses, constraints = map(np.array, made[place][:2])
+        made[place] = Reply(losses, constraints)
     for (place, row, _), answer in zip(parts, answers, strict=True):
-        for table, values in (
-            (made[place].losses, answer.losses),
-            (made[place].constraints, answer.constraints),
-        ):
+        reply = made[place]
+        for table, values in zip(reply[:2], answer[:2], strict=True):
             table[row, np.isnan(table[row])] = values[0]
-        failures = (*made[place].failures, *answer.failures)
-        made[place] = made[place]._replace(failures=failures)
+        made[place] = reply._replace(failures=(*reply.failures, *answer.failures))
     return made

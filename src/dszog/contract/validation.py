@@ -24,11 +24,22 @@ MIN_BEGINNING = 3  # letters that may stand for a whole word
 MOST_MEANT = 3  # words that are offered
 
 
+def refused(
+    owner: object,
+    name: str,
+    must: str,
+    value: Any,
+    cure: str,
+    error: type[InputError | InputTypeError] = InputError,
+) -> InputError | InputTypeError:
+    """Return the error for an argument: what is wrong, what was got, what to do."""
+    return error(f"{_name(owner)}: `{name}` must {must}, got {shown(value)}. {cure}")
+
+
 def check_positive(owner: object, **advice: str) -> None:
     """Refuse fields of `owner` that are not positive, finite numbers."""
     for name, what_to_do in advice.items():
-        value = check_number(owner, name, getattr(owner, name))
-        check_positive_number(owner, name, value, what_to_do)
+        check_positive_number(owner, name, getattr(owner, name), what_to_do)
 
 
 def check_share(owner: object, **advice: str) -> None:
@@ -36,20 +47,15 @@ def check_share(owner: object, **advice: str) -> None:
     for name, what_to_do in advice.items():
         value = check_number(owner, name, getattr(owner, name))
         if not 0 < value <= 1:
-            raise InputError(
-                f"{_name(owner)}: `{name}` must lie in (0, 1], got {value!r}. "
-                f"{what_to_do}"
-            )
+            raise refused(owner, name, "lie in (0, 1]", value, what_to_do)
 
 
 def check_number(owner: object, name: str, value: Any) -> float:
     """Return `value` as a float; refuse what is not a real number."""
     real = (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, real):
-        raise InputTypeError(
-            f"{_name(owner)}: `{name}` must be a number, got {shown(value)}. "
-            "Pass an int or a float."
-        )
+        cure = "Pass an int or a float."
+        raise refused(owner, name, "be a number", value, cure, InputTypeError)
     try:
         return float(value)
     except OverflowError:
@@ -62,10 +68,7 @@ def check_positive_number(
     """Return `value` as a float; refuse what is not positive and finite."""
     number = check_number(owner, name, value)
     if not (math.isfinite(number) and number > 0):
-        raise InputError(
-            f"{_name(owner)}: `{name}` must be positive and finite, got {value!r}. "
-            f"{advice}"
-        )
+        raise refused(owner, name, "be positive and finite", value, advice)
     return number
 
 
@@ -73,10 +76,7 @@ def check_nonnegative(owner: object, name: str, value: Any) -> float:
     """Return `value` as a float; refuse what is negative or not finite."""
     number = check_number(owner, name, value)
     if not (math.isfinite(number) and number >= 0):
-        raise InputError(
-            f"{_name(owner)}: `{name}` must be at least 0 and finite, got {value!r}. "
-            "Try 1e-2."
-        )
+        raise refused(owner, name, "be at least 0 and finite", value, "Try 1e-2.")
     return number
 
 
@@ -87,10 +87,7 @@ def check_seed(owner: object, seed: Any) -> int:
         advice = "Pass a number that it draws: rng.integers(2**32)."
     value = check_count(owner, "seed", seed, least=0, advice=advice)
     if value >= 2**64:
-        raise InputError(
-            f"{_name(owner)}: `seed` must be below 2**64, got {value}. Pass a smaller "
-            "int."
-        )
+        raise refused(owner, "seed", "be below 2**64", value, "Pass a smaller int.")
     return value
 
 
@@ -101,10 +98,9 @@ def check_weights(
     try:
         indices, values = weights
     except (TypeError, ValueError):
-        raise InputTypeError(
-            f"{_name(owner)}: `weights` must be a pair (indices, weights), got "
-            f"{shown(weights)}. Pass result.weights of an earlier run."
-        ) from None
+        must = "be a pair (indices, weights)"
+        cure = "Pass result.weights of an earlier run."
+        raise refused(owner, "weights", must, weights, cure, InputTypeError) from None
     values = check_floats(owner, "weights", values)
     try:
         indices = np.asarray(indices)
@@ -124,11 +120,10 @@ def check_weights(
             and values.sum() <= 1 + 1e-9
         )
     if not fits:
-        raise InputError(
-            f"{_name(owner)}: `weights` must be distinct indices below {n_constraints} "
-            f"and weights >= 0 with a sum of at most 1, got {shown(weights)}. Pass "
-            "result.weights of an earlier run on the same constraints."
-        )
+        must = f"be distinct indices below {n_constraints} and weights >= 0 with a sum "
+        must += "of at most 1"
+        cure = "Pass result.weights of an earlier run on the same constraints."
+        raise refused(owner, "weights", must, weights, cure)
     order = np.argsort(indices)
     return frozen_ints(indices[order]), frozen_floats(values[order])
 
@@ -143,15 +138,11 @@ def check_count(
     """
     count = _whole(value)
     if count is None or (is_dataclass(owner) and isinstance(value, _FLOATS)):
-        raise InputTypeError(
-            f"{_name(owner)}: `{name}` must be a whole number, got {shown(value)}. "
-            f"{advice or 'Pass an int.'}"
-        )
+        cure = advice or "Pass an int."
+        raise refused(owner, name, "be a whole number", value, cure, InputTypeError)
     if count < least:
-        raise InputError(
-            f"{_name(owner)}: `{name}` must be at least {least}, got {count}. "
-            f"{advice or 'Pass a larger number.'}"
-        )
+        cure = advice or "Pass a larger number."
+        raise refused(owner, name, f"be at least {least}", count, cure)
     return count
 
 
@@ -172,7 +163,6 @@ def check_count_fields(
 
 
 def _whole(value: Any) -> int | None:
-    """Return `value` as an int, None if it is none."""
     if isinstance(value, (bool, np.bool_)):
         return None
     if isinstance(value, _FLOATS):
@@ -194,21 +184,16 @@ def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -
 
 
 def check_flag(owner: object, name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InputTypeError(
-            f"{_name(owner)}: `{name}` must be True or False, got {shown(value)}. "
-            "Pass a bool."
-        )
+        must = "be True or False"
+        raise refused(owner, name, must, value, "Pass a bool.", InputTypeError)
 
 
 def check_tag(owner: object, tag: Any) -> str:
     """Return a name for functions; refuse what is no text."""
     if not isinstance(tag, str):
-        raise InputTypeError(
-            f"{_name(owner)}: `tag` must be a string, got {shown(tag)}. Give a name, "
-            "for example tag='data of May'."
-        )
+        cure = "Give a name, for example tag='data of May'."
+        raise refused(owner, "tag", "be a string", tag, cure, InputTypeError)
     return tag
 
 
@@ -234,11 +219,9 @@ def check_callable(
     owner: object, name: str, value: Any, signature: str, n_arguments: int | None = None
 ) -> None:
     """Refuse what cannot be called, or not with this many positional arguments."""
+    cure = f"Pass a callable {signature}."
     if not callable(value):
-        raise InputTypeError(
-            f"{_name(owner)}: `{name}` must be a function, got {shown(value)}. "
-            f"Pass a callable {signature}."
-        )
+        raise refused(owner, name, "be a function", value, cure, InputTypeError)
     if n_arguments is None:
         return
     try:
@@ -251,8 +234,7 @@ def check_callable(
         plural = "" if n_arguments == 1 else "s"
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must take {n_arguments} argument{plural}, "
-            f"got {getattr(value, '__name__', shown(value))}{taken}. "
-            f"Pass a callable {signature}."
+            f"got {getattr(value, '__name__', shown(value))}{taken}. {cure}"
         ) from None
 
 
@@ -352,11 +334,9 @@ def _transposed(owner: object, bounds: Any, dim: int) -> tuple[list[Any], list[A
     except (TypeError, ValueError):
         pairs = []
     if len(pairs) != dim:
-        raise InputError(
-            f"{_name(owner)}: `bounds` must be {dim} pairs (low, high), one per "
-            f"variable, got {shown(bounds)}. Use None for a side without a bound, or "
-            "pass scipy.optimize.Bounds."
-        )
+        must = f"be {dim} pairs (low, high), one per variable"
+        cure = "Use None for a side without a bound, or pass scipy.optimize.Bounds."
+        raise refused(owner, "bounds", must, bounds, cure)
     return (
         [-np.inf if low is None else low for low, _ in pairs],
         [np.inf if high is None else high for _, high in pairs],
@@ -396,15 +376,10 @@ def shown(value: Any, width: int = 60) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return text in which nothing steers a terminal or hides what follows.
+    """Return text in which nothing steers a terminal or hides what follows.
 
     Control characters, escapes and marks that turn the direction of writing appear as
     Python writes them, but for those in `keep`.
-
-    Examples
-    --------
-    >>> printable("red: \x1b[31m")
-    'red: \\x1b[31m'
     """
     if text.isprintable():
         return text
@@ -421,7 +396,6 @@ MOST_SHOWN = 8  # variables of a point
 
 
 def check_names(owner: str, names: Any, n: int) -> tuple[str, ...]:
-    """Return `n` names; refuse anything else."""
     is_list = isinstance(names, Iterable) and not isinstance(names, str)
     given = tuple(names) if is_list else ()
     if len(given) != n or not all(isinstance(name, str) for name in given):
@@ -451,13 +425,7 @@ def name_in(names: Names, index: int) -> str:
 
 
 def shown_point(x: Any, names: Sequence[str]) -> str:
-    """Return a point with its variables by name, the middle of many left out.
-
-    Examples
-    --------
-    >>> shown_point([1.0, 0.25], ["heat", "load"])
-    'heat = 1, load = 0.25'
-    """
+    """Return a point with its variables by name, the middle of many left out."""
     numbers = np.asarray(x).tolist()
     parts = [f"{name} = {at:.6g}" for name, at in zip(names, numbers, strict=True)]
     if len(parts) > MOST_SHOWN:

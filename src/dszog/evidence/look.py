@@ -7,19 +7,16 @@ evaluator can answer it and its cost is known before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincinv
 
-from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract import NO_INDICES, Evaluate, ProblemSize, Query
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.evidence.certificate import CallCounts, Feasibility
 from dszog.maths.random_stream import CHECK, distinct_indices, stream
-
-Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 BLOCK = 2**10  # calls asked for at a time
 MANY_VALUES = 2**16  # about as many values at a time, where a call gives many
@@ -39,8 +36,9 @@ class CheckPlan:
 
     n_losses: int
     n_calls: int
-    suspects: IntArray  # calls beside a draw: with constraints found violated before
     n_queries: int  # that the check costs at most
+    # Calls beside a draw: with constraints found violated before.
+    suspects: IntArray = field(default_factory=lambda: NO_INDICES)
     n_fresh: int = 0  # calls drawn afresh for the point that is chosen among several
     confidence: float = CONFIDENCE  # of the bound on the share that is violated
     block: int = BLOCK  # calls asked for at a time
@@ -48,52 +46,44 @@ class CheckPlan:
     held: IntArray = field(default_factory=lambda: NO_INDICES)
 
 
+@dataclass(frozen=True, eq=False)
 class FreshLook:
     """Looks at a point afresh, as a plan says, and asks in blocks."""
 
-    def __init__(
-        self,
-        x: FloatArray,
-        size: ProblemSize,
-        plan: CheckPlan,
-        seed: int,
-        answer: Answer,
-    ) -> None:
-        self._x, self._size, self._plan, self._seed = x, size, plan, seed
-        self._answer = answer
-        self._block = plan.block  # calls at a time
-        if size.calls is not None:
-            per_call = size.n_constraints / size.n_constraint_calls
-            self._block = max(min(plan.block, int(MANY_VALUES / per_call)), 1)
+    x: FloatArray
+    size: ProblemSize
+    plan: CheckPlan
+    seed: int
+    answer: Evaluate
 
     def losses(self) -> FloatArray:
         """Return the losses at the point, all of them or a uniform draw."""
-        drawn = self._drawn(self._size.n_losses, self._plan.n_losses, 0)
-        block = self._plan.block
+        drawn = self._drawn(self.size.n_losses, self.plan.n_losses, 0)
+        block = self.plan.block
         queries = [
-            Query.to_check(self._x, losses=drawn[first : first + block])
+            Query.to_check(self.x, losses=drawn[first : first + block])
             for first in range(0, len(drawn), block)
         ]
-        return np.concatenate([self._answer((one,))[0].losses[0] for one in queries])
+        return np.concatenate([self.answer((one,))[0].losses[0] for one in queries])
 
     def constraints(self, losses: list[FloatArray] | None = None) -> Feasibility:
         """Look at all constraints, or at a uniform draw and the suspects."""
         # The losses that the calls of the draw serve are added to `losses`, if given.
-        plan, n_calls = self._plan, self._size.n_constraint_calls
+        plan, n_calls = self.plan, self.size.n_constraint_calls
         if plan.n_calls == n_calls:
             kind: Literal["all", "none"] = "all" if n_calls else "none"
             calls: IntArray | range = range(n_calls)
             if len(plan.held) and losses is None:
                 calls = np.setdiff1d(calls, plan.held)
             found = self._at(calls, losses)
-            found.n_values += (n_calls - len(calls)) * self._size.block_width
+            found.n_values += (n_calls - len(calls)) * self.size.block_width
             found.n_calls = n_calls
-            return _feasibility(kind, self._size, found, _Tally())
+            return _feasibility(kind, self.size, found, _Tally())
         drawn = self._drawn(n_calls, plan.n_calls, SELECTION)
         named = np.unique(plan.suspects)
         suspects = self._at(named[~is_among(named, drawn)])
         found = self._at(drawn, losses)
-        return _feasibility("sampled", self._size, found, suspects, plan.confidence)
+        return _feasibility("sampled", self.size, found, suspects, plan.confidence)
 
     def together(self) -> tuple[FloatArray, Feasibility]:
         """Return losses and the feasibility where one call serves both."""
@@ -106,9 +96,9 @@ class FreshLook:
         # To be chosen among several is to have had luck with the draw, so that draw
         # bounds nothing at the level it would have for one point. What it found still
         # counts for the worst value.
-        plan, n_calls = self._plan, self._size.n_constraint_calls
+        plan, n_calls = self.plan, self.size.n_constraint_calls
         if plan.n_fresh >= n_calls:
-            return _feasibility("all", self._size, self._at(range(n_calls)), _Tally())
+            return _feasibility("all", self.size, self._at(range(n_calls)), _Tally())
         seen = self._drawn(n_calls, plan.n_calls, SELECTION)
         seen = np.union1d(seen, plan.suspects)
         drawn = self._drawn(n_calls, plan.n_fresh, CONFIRMATION)
@@ -122,29 +112,30 @@ class FreshLook:
             lost=first.lost_calls,
         )
         # Of what was asked twice the worse answer counts, if they differ.
-        known = dict(zip(first.worst_indices.tolist(), first.worst_values, strict=True))
-        values = zip(again.indices.tolist(), again.values, strict=True)
-        worse = [value > known.get(index, -np.inf) for index, value in values]
-        is_worse = np.array(worse, dtype=bool)
-        is_kept = ~np.isin(first.worst_indices, again.indices[is_worse])
-        before.keep_worst(first.worst_indices[is_kept], first.worst_values[is_kept])
-        before.keep_worst(again.indices[is_worse], again.values[is_worse])
+        indices = np.concatenate([first.worst_indices, again.indices])
+        values = np.concatenate([first.worst_values, again.values])
+        order = np.argsort(-values, kind="stable")
+        worse = order[np.sort(np.unique(indices[order], return_index=True)[1])]
+        before.keep_worst(indices[worse], values[worse])
         new.count(again)
-        return _feasibility("sampled", self._size, new, before)
+        return _feasibility("sampled", self.size, new, before)
 
     def _at(
         self, calls: IntArray | range, losses: list[FloatArray] | None = None
     ) -> _Tally:
         """Return what these calls give; the losses among it are added to `losses`."""
-        tally, shared = _Tally(), self._size.calls
-        for first in range(0, len(calls), self._block):
-            block = np.asarray(calls[first : first + self._block], dtype=np.int64)
+        tally, shared, n = _Tally(), self.size.calls, self.plan.block
+        if shared is not None:
+            per_call = self.size.n_constraints / shared.n_calls
+            n = max(min(n, int(MANY_VALUES / per_call)), 1)
+        for first in range(0, len(calls), n):
+            block = np.asarray(calls[first : first + n], dtype=np.int64)
             served = NO_INDICES
             if losses is not None and shared is not None:
                 served = block[block < shared.n_shared]
             indices = block if shared is None else shared.served_by(block)
-            query = Query.to_check(self._x, losses=served, constraints=indices)
-            reply = self._answer((query,))[0]
+            query = Query.to_check(self.x, losses=served, constraints=indices)
+            reply = self.answer((query,))[0]
             values = reply.constraints[0]
             bad = indices[~(values <= 0.0)]
             n_bad = len(bad if shared is None else np.unique(shared.of(bad)))
@@ -159,7 +150,7 @@ class FreshLook:
     def _drawn(self, n: int, size: int, draw: int) -> IntArray:
         if size == n:
             return np.arange(n)
-        return distinct_indices(stream(self._seed, draw, CHECK), n, size)
+        return distinct_indices(stream(self.seed, draw, CHECK), n, size)
 
 
 def mean_and_error(values: FloatArray, n_losses: int) -> tuple[float, float]:

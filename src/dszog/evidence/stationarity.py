@@ -6,20 +6,17 @@ ones where the problem gives them, central differences otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from dszog.contract import NO_ITERATION, ProblemSize, Query, Reply
+from dszog.contract import NO_ITERATION, Evaluate, ProblemSize, Query
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import SubproblemError
 from dszog.maths.distribution import project_onto_simplex
 from dszog.maths.penalties import squared_violation
 from dszog.maths.subproblems.nearest import least_squares
-
-Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 RADIUS = 1e-5  # of the central differences, times the size of each variable
 LOSSES = 256  # losses or constraints asked for at a time
@@ -105,7 +102,7 @@ def stationarity(
     ridge: float,
     active_tol: float,
     x_scale: FloatArray,
-    answer: Answer,
+    answer: Evaluate,
 ) -> Stationarity | None:
     """Compute the residuals at `x`; None if a value or a gradient is not known.
 
@@ -177,12 +174,11 @@ class _Free:
 
     def normals(self) -> FloatArray:
         """Return the gradients of the bounds that are reached, as rows."""
-        rows = []
-        for reached, sign in ((self.at_lower, -1.0), (self.at_upper, 1.0)):
-            places = np.flatnonzero(reached)
-            rows.append(np.zeros((len(places), len(reached))))
-            rows[-1][np.arange(len(places)), places] = sign
-        return np.concatenate(rows)
+        lower, upper = np.flatnonzero(self.at_lower), np.flatnonzero(self.at_upper)
+        rows = np.zeros((len(lower) + len(upper), len(self.at_lower)))
+        rows[np.arange(len(lower)), lower] = -1.0
+        rows[np.arange(len(lower), len(rows)), upper] = 1.0
+        return rows
 
 
 def _best_multipliers(
@@ -209,7 +205,7 @@ class _Slopes:
 
     x: FloatArray
     size: ProblemSize
-    answer: Answer
+    answer: Evaluate
 
     def mean(self, losses: IntArray) -> FloatArray:
         """Return the objective's gradient; of many variables not that of each loss."""

@@ -30,7 +30,7 @@ def draw(
     weights: FloatArray,
     rest: float,
     drawn: IntArray,
-) -> int:  # pragma: no cover  (compiled)
+) -> int:
     """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
     # Of losses and of constraints for the weights to learn from: how many there are,
     # how many are drawn, and of how many numbers. To `drawn` go the two draws, then
@@ -71,7 +71,7 @@ def _weighted(
     weights: FloatArray,
     rest: float,
     drawn: IntArray,
-) -> bool:  # pragma: no cover  (compiled)
+) -> bool:
     """Draw constraints with repeats from the weights, ascending."""
     # A number says which touched one, or the background, and then a rank which of that.
     # False where weights are no weights, or a rank stands for none.
@@ -86,7 +86,6 @@ def _weighted(
         n_touched += 1
     if n_touched == size:
         return True
-    background = np.empty(size - n_touched, dtype=np.int64)
     for i in range(n_touched, size):
         bits = np.int64(ranks[i] * exact)
         if bits >= exact - exact % n_background:
@@ -98,27 +97,15 @@ def _weighted(
                 low = middle + 1
             else:
                 high = middle
-        background[i - n_touched] = rank + low
-    in_order = np.empty(len(background), dtype=np.int64)
-    n_left = len(background)
-    _sort(background, n_left, n_left / n_constraints, in_order)
-    left = len(in_order) - 1
-    for place in range(size - 1, -1, -1):  # merge, the largest first
-        if left < 0:
-            break
-        if n_touched > 0 and drawn[n_touched - 1] > in_order[left]:
-            n_touched -= 1
-            drawn[place] = drawn[n_touched]
-        else:
-            drawn[place] = in_order[left]
-            left -= 1
+        drawn[i] = rank + low
+    in_order = np.empty(size, dtype=np.int64)
+    _sort(drawn, size, size / n_constraints, in_order)
+    drawn[:] = in_order
     return True
 
 
 @compiled
-def distinct_indices(
-    uniforms: FloatArray, n: int, drawn: IntArray
-) -> bool:  # pragma: no cover  (compiled)
+def distinct_indices(uniforms: FloatArray, n: int, drawn: IntArray) -> bool:
     """Find the first different indices below `n` that uniform numbers stand for."""
     # As many as there is room for, ascending; False if the numbers do not suffice.
     size, exact = len(drawn), 2**53
@@ -126,54 +113,28 @@ def distinct_indices(
         for i in range(n):
             drawn[i] = i
         return True
-    beyond, indices = exact - exact % n, np.empty(size, dtype=np.int64)
+    beyond, ordered = exact - exact % n, np.empty(size, dtype=np.int64)
     n_kept, n_read = 0, 0
     while n_kept < size and n_read < len(uniforms):
         # No more than are missing, so that none of them is one too many.
-        last = min(n_read + size - n_kept, len(uniforms))
-        n_drawn = 0
+        last, n_drawn = min(n_read + size - n_kept, len(uniforms)), n_kept
         for i in range(n_read, last):
             bits = np.int64(uniforms[i] * exact)
             if bits < beyond:
-                indices[n_drawn] = bits % n
+                drawn[n_drawn] = bits % n
                 n_drawn += 1
         n_read = last
-        n_kept = _join(indices, n_drawn, n, drawn, n_kept)
+        _sort(drawn, n_drawn, n_drawn / n, ordered)
+        n_kept = 0
+        for i in range(n_drawn):
+            if i == 0 or ordered[i] > ordered[i - 1]:
+                drawn[n_kept] = ordered[i]
+                n_kept += 1
     return n_kept == size
 
 
 @compiled
-def _join(
-    indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int
-) -> int:  # pragma: no cover  (compiled)
-    """Take further indices below `n` into those drawn, which ascend without repeats."""
-    # Returned is how many there are then.
-    ordered = np.empty(n_more, dtype=np.int64)
-    _sort(indices, n_more, n_more / n, ordered)
-    n_new, place = 0, 0
-    for i in range(n_more):
-        index = ordered[i]
-        while place < n_kept and drawn[place] < index:
-            place += 1
-        is_there = place < n_kept and drawn[place] == index
-        if not is_there and (n_new == 0 or ordered[n_new - 1] < index):
-            ordered[n_new] = index
-            n_new += 1
-    old, new = n_kept - 1, n_new - 1
-    while new >= 0:  # merge, the largest first
-        if old >= 0 and drawn[old] > ordered[new]:
-            drawn[old + new + 1] = drawn[old]
-            old -= 1
-        else:
-            drawn[old + new + 1] = ordered[new]
-            new -= 1
-    return n_kept + n_new
-
-
-@compiled
-def _sort(
-    values: AnyArray, size: int, per_value: float, ordered: AnyArray
-) -> None:  # pragma: no cover  (compiled)
+def _sort(values: AnyArray, size: int, per_value: float, ordered: AnyArray) -> None:
     """Sort the first `size` values, spread evenly from 0 to ``size / per_value``."""
     # Each goes into its bucket, and the insertion sort finds next to nothing to do.
     ends = np.zeros(size + 1, dtype=np.int64)
@@ -199,7 +160,7 @@ def _sort(
 @compiled
 def places(
     weights: FloatArray, rest: float, uniforms: FloatArray, drawn: IntArray
-) -> bool:  # pragma: no cover  (compiled)
+) -> bool:
     """Find where each uniform number falls among the weights, then the rest."""
     # Uniform numbers ascend, and so do the places. False if the weights are no weights.
     k = len(weights)
@@ -225,9 +186,7 @@ def places(
 
 
 @compiled
-def orthogonal(
-    normals: FloatArray, directions: FloatArray
-) -> None:  # pragma: no cover  (compiled)
+def orthogonal(normals: FloatArray, directions: FloatArray) -> None:
     """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set."""
     # Gram and Schmidt's way, a column of a set's numbers at a time and each of them
     # twice, which leaves no more than rounding of what is not orthogonal.
@@ -261,7 +220,7 @@ def around(
     directions: FloatArray,
     radius: float,
     points: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Scale directions to steps; fill in a point with those at their ends."""
     for d in range(len(x)):
         points[0, d] = x[d]

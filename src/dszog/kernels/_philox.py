@@ -48,7 +48,7 @@ UNIT = 1.0 / 2**53
 @compiled
 def numbers(
     seed: int, iteration: int, words: Words, normals: FloatArray, uniforms: FloatArray
-) -> bool:  # pragma: no cover  (compiled)
+) -> bool:
     """Fill in normal numbers, then uniform ones, of the stream of an iteration."""
     # `words` is room for the random bits, a multiple of four; False if it is too small,
     # as some normal numbers take more than one.
@@ -62,7 +62,7 @@ def numbers(
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _product(context: Any, a: Any, b: Any) -> Any:  # pragma: no cover  (compiled)
+def _product(context: Any, a: Any, b: Any) -> Any:
     """Return the high and the low word of a product of two words."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -76,9 +76,7 @@ def _product(context: Any, a: Any, b: Any) -> Any:  # pragma: no cover  (compile
 
 
 @compiled
-def _fill(
-    key: np.uint64, other_key: np.uint64, words: Words
-) -> None:  # pragma: no cover  (compiled)
+def _fill(key: np.uint64, other_key: np.uint64, words: Words) -> None:
     """Fill in the words of Philox 4x64 of ten rounds; the counter starts at one."""
     for block in range(len(words) // BLOCK):
         a, b, c, d = np.uint64(block + 1), np.uint64(0), np.uint64(0), np.uint64(0)
@@ -94,9 +92,7 @@ def _fill(
 
 
 @compiled
-def _normals(
-    words: Words, n_words: int, normals: FloatArray
-) -> int:  # pragma: no cover  (compiled)
+def _normals(words: Words, n_words: int, normals: FloatArray) -> int:
     """Turn words into normal numbers by the ziggurat; return how many were used."""
     # Of a word, 8 bits are the layer, one the sign, and 52 the place within the layer.
     # -1 where the first `n_words` may not suffice.
@@ -134,6 +130,6 @@ def _normals(
 
 
 @compiled
-def _uniform(word: np.uint64) -> float:  # pragma: no cover  (compiled)
+def _uniform(word: np.uint64) -> float:
     """Return the number from 0 to 1 that a word stands for."""
     return float(word >> np.uint64(11)) * UNIT

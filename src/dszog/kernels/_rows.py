@@ -27,7 +27,7 @@ def scores(
     points: FloatArray,
     indices: IntArray,
     table: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Put the score of each point (row) and each indexed row (column) into a table."""
     by_column = _side_by_side(points)
     _score(values, columns, starts, points, by_column, indices, table)
@@ -45,7 +45,7 @@ def pairs(
     points: FloatArray,
     indices: IntArray,
     table: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Put by how much each pair fails, at each point, into a table."""
     # The positive rows come first, then the negative ones.
     n_others = len(other_starts) - 1
@@ -70,7 +70,7 @@ def _score(
     by_column: FloatArray,
     rows: IntArray,
     table: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Put the scores of some rows into a table; the points come side by side, too."""
     if len(rows):
         table[0, 0] = _called_up(values, columns, starts, rows)
@@ -107,7 +107,7 @@ def _score(
 @compiled
 def differences(
     rows: FloatArray, others: FloatArray, indices: IntArray, table: FloatArray
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Put the other row of each pair, less its own, into the rows of a table."""
     for i in range(len(indices)):
         row = indices[i] // len(others)
@@ -124,7 +124,7 @@ def dense_pairs(
     x: FloatArray,
     indices: IntArray,
     values: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Put by how much each pair fails at one point into a list."""
     for i in range(len(indices)):
         row = indices[i] // len(others)
@@ -136,7 +136,7 @@ def dense_pairs(
 
 
 @compiled
-def _side_by_side(points: FloatArray) -> FloatArray:  # pragma: no cover  (compiled)
+def _side_by_side(points: FloatArray) -> FloatArray:
     """Return several points as columns, with zeros up to a full number of lanes."""
     n_points, dim = points.shape
     if n_points == 1:
@@ -151,7 +151,7 @@ def _side_by_side(points: FloatArray) -> FloatArray:  # pragma: no cover  (compi
 @compiled
 def _called_up(
     values: FloatArray, columns: ColumnArray, starts: IntArray, rows: IntArray
-) -> float:  # pragma: no cover  (compiled)
+) -> float:
     """Read the ends of all rows at once, and return something made of them.
 
     Rows lie all over the memory. To wait for one after the other takes longer than to

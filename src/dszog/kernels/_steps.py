@@ -30,7 +30,7 @@ def descend(
     velocity: FloatArray,
     numbers: FloatArray,
     moved: FloatArray,
-) -> tuple[bool, float, float, float]:  # pragma: no cover  (compiled)
+) -> tuple[bool, float, float, float]:
     """Take a step down the forward difference of mean loss plus mean penalty."""
     # The new point and the new averaged gradient become the rows of `moved`. Returned:
     # whether all values are finite, the mean loss at the point, the worst violation
@@ -81,7 +81,7 @@ def descend(
 @compiled
 def violations(
     values: FloatArray, penalties: FloatArray
-) -> tuple[bool, float, int, float]:  # pragma: no cover  (compiled)
+) -> tuple[bool, float, int, float]:
     """Square violations; return if all is finite, the worst, how many, and the sum."""
     finite, worst, n_violated, total = True, 0.0, 0, 0.0
     for j in range(len(values)):
@@ -107,7 +107,7 @@ def combine(
     uniform: float,
     both: IntArray,
     scaled: FloatArray,
-) -> int:  # pragma: no cover  (compiled)
+) -> int:
     """Join two draws; scale each penalty by the chances that it comes to light."""
     # `others` with the values in the first row are drawn from the weights, `drawn` with
     # `penalties` uniformly, each with the chance `uniform`. Without any of the former
@@ -147,7 +147,7 @@ def learn(
     numbers: FloatArray,
     all_indices: IntArray,
     table: FloatArray,
-) -> tuple[int, float, float]:  # pragma: no cover  (compiled)
+) -> tuple[int, float, float]:
     """Estimate, ascend, project, average, merge."""
     # The touched ones go to `all_indices` and `table`, whose rows are their weights,
     # gradients and memories and which have room for the old ones and all drawn.
@@ -218,16 +218,9 @@ def learn(
     total += n_background * background_p
     background_p /= total
 
-    n_same, least_z = 0, merge_gradient * norm
-    for i in range(n):
+    n_kept, least_z = 0, merge_gradient * norm
+    for i in range(n):  # those that differ from the background move up
         p[i] /= total
-        near = abs(p[i] - background_p) <= merge_weight
-        near &= abs(z[i] - background_z) <= least_z
-        n_same += near & (seen[i] == 0.0)
-    if n_same == 0:  # nearly always
-        return n, background_p, background_z
-    n_kept = 0
-    for i in range(n):
         near = abs(p[i] - background_p) <= merge_weight
         near &= abs(z[i] - background_z) <= least_z
         if not (near & (seen[i] == 0.0)):
@@ -238,9 +231,7 @@ def learn(
 
 
 @compiled
-def _project(
-    values: FloatArray, background: float, n_background: int
-) -> float:  # pragma: no cover  (compiled)
+def _project(values: FloatArray, background: float, n_background: int) -> float:
     """Project in place onto the simplex; return the projected background."""
     # Newton's method on the threshold: each pass leaves out the entries that the last
     # threshold sends to 0, and ends when none is left out. One that is left out never
@@ -320,9 +311,7 @@ def step(
     numbers: FloatArray,
     all_indices: IntArray,
     found: FloatArray,
-) -> tuple[
-    bool, float, float, float, int, int, float, float
-]:  # pragma: no cover  (compiled)
+) -> tuple[bool, float, float, float, int, int, float, float]:
     """Take both steps of an iteration: what :func:`descend` and :func:`learn` do."""
     # `found` is room for the new point, the new averaged gradient and the table of
     # `learn`. Returned: whether all values are finite and no number overflows; the mean
@@ -352,16 +341,9 @@ def step(
             both,
             scaled,
         )
+        known = indices, weights, gradient, memory
         n_touched, background_p, background_z = learn(
-            indices,
-            weights,
-            gradient,
-            memory,
-            both[:n_both],
-            scaled[:n_both],
-            numbers,
-            all_indices,
-            table,
+            *known, both[:n_both], scaled[:n_both], numbers, all_indices, table
         )
     return (
         finite and all_known and n_touched >= 0,

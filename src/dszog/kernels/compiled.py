@@ -140,22 +140,10 @@ def step(
     dim, (duals, others) = len(x), drawn
     room = len(weights.indices) + len(duals) + len(others)
     touched, found = np.empty(room, np.int64), np.empty(2 * dim + 3 * room)
+    seen = losses, constraints, values, steps, x, velocity
+    numbers = _numbers(weights, dual_step, spread, radius, step_size)
     is_good, objective, worst, mean, n_violated, n_touched, p, z = _steps.step(
-        losses,
-        constraints,
-        values,
-        steps,
-        x,
-        velocity,
-        duals,
-        others,
-        weights.indices,
-        weights.weights,
-        weights.gradient,
-        weights.memory,
-        _numbers(weights, dual_step, spread, radius, step_size),
-        touched,
-        found,
+        *seen, duals, others, *weights.columns, numbers, touched, found
     )
     if not is_good:
         return None
@@ -186,17 +174,9 @@ def learn(
 ) -> Weights | None:
     room = len(weights.indices) + len(drawn)
     touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
-    n_touched, p, z = _steps.learn(
-        weights.indices,
-        weights.weights,
-        weights.gradient,
-        weights.memory,
-        frozen_ints(drawn),
-        frozen_floats(penalties),
-        _numbers(weights, step, spread),
-        touched,
-        table,
-    )
+    asked = frozen_ints(drawn), frozen_floats(penalties)
+    numbers = _numbers(weights, step, spread)
+    n_touched, p, z = _steps.learn(*weights.columns, *asked, numbers, touched, table)
     if n_touched < 0:
         return None
     return _learned(weights, touched, freeze(table), n_touched, p, z)

@@ -180,7 +180,7 @@ def _learn(
     # Touch: each violated constraint gets a place of its own, with background values.
     violated = drawn[penalties > 0.0]
     new = violated[~np.isin(violated, old.indices, assume_unique=True)]
-    indices, weights, z, memory = old.indices, old.weights, old.gradient, old.memory
+    indices, weights, z, memory = old.columns
     if len(new):
         at = np.searchsorted(indices, new)
         indices = np.insert(indices, at, new)

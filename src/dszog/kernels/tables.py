@@ -75,6 +75,11 @@ class SparseWeights:
     background_weight: float
     background_gradient: float
 
+    @property
+    def columns(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """What is known of each touched constraint."""
+        return self.indices, self.weights, self.gradient, self.memory
+
     def after(self, *learned: Any) -> Self:
         """Return the same after a step: read-only arrays, and the background."""
         return type(self)(self.n_constraints, *learned)

@@ -29,7 +29,6 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.learn.features import (
     Kernel,
     Scaling,
-    dot,
     least_squares,
     likeliest_slope,
     with_ones,
@@ -195,12 +194,14 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "intercept_")  # a fit that failed has none
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        intercept = float(self.intercept_[0])
         if hasattr(self, "dual_coef_"):
             scaled = Scaling(mean=self.mean_, scale=self.scale_)(X)
-            kernels = rbf_kernel(scaled, self.centres_, gamma=self.gamma_)
-            return dot(kernels, self.dual_coef_[0]) + intercept
-        return dot(X, self.coef_[0]) + intercept
+            X = rbf_kernel(scaled, self.centres_, gamma=self.gamma_)
+            weights = self.dual_coef_[0]
+        else:
+            weights = self.coef_[0]
+        scores: FloatArray = X @ weights + float(self.intercept_[0])
+        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row of `X`, as in :meth:`decision_function`."""
@@ -244,7 +245,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         labels = self._checked_labels(y, weights)
-        beside = None if extra is None else extra(weights > 0.0)
+        beside = extra(weights > 0.0) if extra else np.empty((len(labels), 0))
         train = training_set(X, labels, weights, beside)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -264,7 +265,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             unconstrained=True,
         )
         result = self._minimize(problem, seed)
-        scores = dot(model, result.x)
+        scores = model @ result.x
         self.probability_slope_ = likeliest_slope(scores, train.labels, train.weights)
         self._keep(result, scaling, kernel)
         return self
@@ -274,14 +275,13 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Return the constraints on the weights of the rows and the intercept."""
 
     def _minimize(self, problem: Problem, seed: int) -> Any:
-        penalty = None if isinstance(self.penalty, str) else self.penalty
-        return self._minimized(problem, seed, penalty)
+        return self._minimized(problem, seed, self.penalty)
 
     def _minimized(
         self,
         problem: Problem,
         seed: int,
-        penalty: float | None,
+        penalty: Any,
         max_queries: int | None = None,
         max_time: float | None = None,
     ) -> Any:
@@ -344,19 +344,15 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([float(intercept)])
         self.result_, self.certificate_ = result, result.certificate
         self.n_iter_ = int(result.nit)
+        said = ""
         if not result.status.is_planned:
-            warnings.warn(
-                f"{type(self).__name__}: {result.message}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            said = result.message
         elif result.is_start and result.status != Status.CONVERGED:
-            warnings.warn(
-                f"{type(self).__name__}: the model is the start, a fit by least "
-                f"squares: nothing better was found. {self._against_start(result)}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            said = "the model is the start, a fit by least squares: nothing better was "
+            said += f"found. {self._against_start(result)}"
+        if said:
+            said = f"{type(self).__name__}: {said}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=4)
 
     def _against_start(self, result: Any) -> str:
         """Return what may help where a run returns its start."""

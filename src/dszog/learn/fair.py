@@ -216,15 +216,9 @@ class FairClassifier(ConstrainedClassifier):
                 f"{shown(self.classes_.tolist())}, got {shown(unknown.tolist())}. Use "
                 "the labels the model was fitted with."
             )
-        known = {column.name: column for column in self.sensitive_}
-        columns, everyone = [], np.ones(len(y), dtype=bool)
-        for name, values in sensitive_columns(sensitive_features, called, X, given):
-            column = known.get(name) or SensitiveColumn.of(
-                name, values, everyone, N_BINS
-            )
-            columns.append((name, column.groups(values), column.group_names))
+        columns = sensitive_columns(sensitive_features, called, X, given)
         positive = y == self.pos_label_
-        return counted(positive, called, columns, self.pos_label_)
+        return counted(positive, called, columns, self.pos_label_, self.sensitive_)
 
     def _method(self, problem: Problem, options: dict[str, Any]) -> str:
         has_slopes = isinstance(self.loss, str)  # a function may be one of steps

@@ -11,7 +11,6 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import lsqr
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
-from sklearn.utils.extmath import safe_sparse_dot
 
 from dszog.contract.arrays import FloatArray
 from dszog.learn.samples import TrainingSet
@@ -102,9 +101,7 @@ class Kernel:
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = values > SMALLEST * values[0]
         # Signs are free: the largest entry of each direction is made positive.
-        heads = np.take_along_axis(
-            vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0
-        )
+        heads = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
         vectors = vectors * np.sign(heads)
         basis = vectors[:, kept] / np.sqrt(values[kept])
         # Rows then have the squared length of rows of as many standardised columns.
@@ -154,8 +151,3 @@ def likeliest_slope(scores: FloatArray, labels: FloatArray, w: FloatArray) -> fl
 
     found = minimize_scalar(loss, bounds=(-9.0, 9.0), method="bounded")
     return float(np.exp(found.x) / spread)
-
-
-def dot(X: Any, vector: FloatArray) -> FloatArray:
-    product: FloatArray = np.asarray(safe_sparse_dot(X, vector)).ravel()
-    return product

@@ -7,7 +7,6 @@ Every bound has the form :math:`|\sum_i a_i \varphi(s_i)| \le` tolerance with we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,6 @@ RATE_NAMES = {None: "selection rate", 1.0: "true positive rate"}
 RATE_NAMES |= {-1.0: "false positive rate"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Functional:
-    """A weighted sum over the rows that is to be near 0."""
-
-    name: str
-    weights: FloatArray  # (n,)
-
-
 class GroupConstraints(Constraints):
     r"""Two constraints for each functional: it is neither above nor below the bounds.
 
@@ -47,17 +38,16 @@ class GroupConstraints(Constraints):
     def __init__(
         self,
         model: Any,
-        functionals: Sequence[Functional],
+        functionals: Sequence[tuple[str, FloatArray]],
         tolerance: float,
         sharpness: float,
     ) -> None:
         self._model = model
         self._tolerance, self._sharpness = tolerance, sharpness
-        self._weights = frozen_floats(
-            np.column_stack([one.weights for one in functionals])
-        )
+        names, weights = zip(*functionals, strict=True)
+        self._weights = frozen_floats(np.column_stack(weights))
         self.names = tuple(
-            f"{one.name}, {side}" for side in ("above", "below") for one in functionals
+            f"{name}, {side}" for side in ("above", "below") for name in names
         )
         super().__init__(self._values_at, 2 * len(functionals))
         self._names = self.names
@@ -84,9 +74,12 @@ def functionals(
     columns: Sequence[SensitiveColumn],
     kind: str,
     min_group_size: float,
-) -> tuple[list[Functional], list[str]]:
-    """Return what has to be near 0, and the names of groups too small to be held to."""
-    found: list[Functional] = []
+) -> tuple[list[tuple[str, FloatArray]], list[str]]:
+    """Return the name and the weights of each sum over the rows that is to be near 0.
+
+    And the names of groups that are too small to be held to, or are everybody.
+    """
+    found: list[tuple[str, FloatArray]] = []
     too_small: list[str] = []
     for labels in RATES[kind]:
         inside = train.weights * (
@@ -96,20 +89,10 @@ def functionals(
             for place, group in enumerate(column.group_names):
                 name = f"{column.name} = {group}, {RATE_NAMES[labels]}"
                 member = (codes == place).astype(float)
-                weights = None
-                if (inside * member).sum() >= min_group_size:
-                    weights = _difference(member, inside)
-                if weights is None:
-                    too_small.append(name)
+                within, others = inside * member, inside * (1.0 - member)
+                if within.sum() >= min_group_size and others.any():
+                    weights = within / within.sum() - inside / inside.sum()
+                    found.append((name, weights))
                 else:
-                    found.append(Functional(name=name, weights=weights))
+                    too_small.append(name)
     return found, too_small
-
-
-def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
-    """Return the weights of a group's mean less everybody's; None if there is none."""
-    within = member * inside
-    if within.sum() <= 0.0 or not (inside * (1.0 - member)).any():
-        return None
-    weights: FloatArray = within / within.sum() - inside / inside.sum()
-    return weights

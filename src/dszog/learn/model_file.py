@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dszog._version import VERSION
 from dszog.contract.validation import shown
 from dszog.errors import CheckpointError, CheckpointWriteError, InputError
 from dszog.learn.base import ConstrainedClassifier
@@ -70,7 +69,7 @@ def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
         "arrays": arrays,
     }
     try:
-        write_whole(Path(path), pack_value(FACTS, content, VERSION))
+        write_whole(Path(path), pack_value(FACTS, content))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"save: the model could not be written to {str(path)!r} "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from html import escape
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,12 +71,9 @@ class FairnessReport:
 
     def to_html(self) -> str:
         """Return the table as HTML; names are escaped."""
-        rows = [
-            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-            for row, tag in zip(
-                self._cells(), chain(["th"], repeat("td")), strict=False
-            )
-        ]
+        head, *others = self._cells()
+        rows = ["".join(f"<th>{escape(cell)}</th>" for cell in head)]
+        rows += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in others]
         said = f"<p>{escape(self._remark)}</p>"
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{said}"
 
@@ -104,19 +100,15 @@ class FairnessReport:
                     if row.column == column and row.count >= min_count
                 ]
                 known = [value for value in rates if not np.isnan(value)]
-                if known:
-                    largest = max(largest, max(known) - min(known))
+                largest = max(largest, max(known, default=0) - min(known, default=0))
         return largest
 
     def __str__(self) -> str:
         cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
         lines = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
+            "  ".join([name.ljust(first), *map(str.rjust, figures, widths)])
+            for name, *figures in cells
         ]
         return "\n".join([*lines, self._remark])
 
@@ -172,10 +164,7 @@ def fairness_report(
     truth, called = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(truth, called)
     label = _positive(set(truth.tolist()), set(called.tolist()), pos_label)
-    columns, everyone = [], np.ones(len(truth), dtype=bool)
-    for name, values in sensitive_columns(sensitive_features, truth, y_true, y_pred):
-        column = SensitiveColumn.of(name, values, everyone, N_BINS)
-        columns.append((name, column.groups(values), column.group_names))
+    columns = sensitive_columns(sensitive_features, truth, y_true, y_pred)
     return counted(truth == label, called == label, columns, label)
 
 
@@ -200,10 +189,13 @@ def _positive(truth: set[Any], called: set[Any], pos_label: Any) -> Any:
 def counted(
     is_positive: NDArray[np.bool_],
     called_positive: NDArray[np.bool_],
-    columns: Sequence[tuple[str, NDArray[Any], Sequence[str]]],
+    columns: Iterable[tuple[str, NDArray[Any]]],
     pos_label: Any,
+    fitted: Iterable[SensitiveColumn] = (),
 ) -> FairnessReport:
-    """Count what happened to each group: by column its name, groups and their order."""
+    """Count what happened to each group; columns are read as in a fit that had them."""
+    known = {column.name: column for column in fitted}
+    everybody = np.ones(len(is_positive), dtype=bool)
 
     def rates(column: str, group: str, member: NDArray[np.bool_]) -> GroupRates:
         truth, called = is_positive[member], called_positive[member]
@@ -220,14 +212,15 @@ def counted(
             false_negative_rate=1.0 - hit,
         )
 
-    everybody = np.ones(len(is_positive), dtype=bool)
+    groups = []
+    for name, values in columns:
+        column = known.get(name) or SensitiveColumn.of(name, values, everybody, N_BINS)
+        named = column.groups(values)
+        for group in in_order(np.unique(named).tolist(), column.group_names):
+            groups.append(rates(name, group, named == group))
     return FairnessReport(
         overall=rates("", "all", everybody),
-        groups=tuple(
-            rates(column, group, values == group)
-            for column, values, first in columns
-            for group in in_order(np.unique(values).tolist(), first)
-        ),
+        groups=tuple(groups),
         pos_label=str(pos_label),
     )
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +28,21 @@ class TrainingSet:
 
 
 def training_set(
-    X: Any, labels: FloatArray, weights: FloatArray, extra: FloatArray | None = None
+    X: Any, labels: FloatArray, weights: FloatArray, extra: FloatArray
 ) -> TrainingSet:
     """Merge equal rows; rows of weight 0 are left out."""
-    extra = np.empty((len(labels), 0)) if extra is None else extra
     used = np.flatnonzero(weights)
     beside = np.column_stack([labels, extra])[used] + 0.0  # -0.0 becomes 0.0
     if sparse.issparse(X):
         X = sparse.csr_array(X, dtype=np.float64)[used]
         X.sum_duplicates()
         X.eliminate_zeros()
-        first, group = _unique_sparse(X, beside)
+        keys = _keys_of_sparse(X, beside)
     else:
         X = X[used] + 0.0
-        first, group = _unique_dense(np.column_stack([beside, X]))
+        table = np.ascontiguousarray(np.column_stack([beside, X]))
+        keys = table.view(np.dtype((np.void, table[0].nbytes))).ravel()
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     total = np.bincount(group, weights=weights[used])
     return TrainingSet(
         X=X[first],
@@ -50,17 +52,10 @@ def training_set(
     )
 
 
-def _unique_dense(table: FloatArray) -> tuple[IntArray, IntArray]:
-    table = np.ascontiguousarray(table)
-    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1])))
-    _, first, group = np.unique(keys.ravel(), return_index=True, return_inverse=True)
-    return first, group
-
-
-def _unique_sparse(X: Any, beside: FloatArray) -> tuple[IntArray, IntArray]:
+def _keys_of_sparse(X: Any, beside: FloatArray) -> NDArray[Any]:
+    """Return the bytes of each row."""
     columns, keys = X.indices.astype(np.int64), np.empty(X.shape[0], dtype=object)
     for row, (start, stop) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
         parts = beside[row], columns[start:stop], X.data[start:stop]
         keys[row] = b"".join(part.tobytes() for part in parts)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return first, group
+    return keys

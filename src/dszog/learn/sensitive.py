@@ -71,13 +71,7 @@ class SensitiveColumn:
 
 
 def in_order(names: Iterable[str], first: Sequence[str] = ()) -> list[str]:
-    """Return names with `first` ahead in that order, then numbers in them by size.
-
-    Examples
-    --------
-    >>> in_order(["9 to 10", "10 to 20", "b", "a"], first=["b"])
-    ['b', '9 to 10', '10 to 20', 'a']
-    """
+    """Return names with `first` ahead in that order, then numbers in them by size."""
 
     def key(name: str) -> tuple[int, list[Any]]:
         known = first.index(name) if name in first else len(first)

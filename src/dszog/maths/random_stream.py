@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import Any, cast
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
-from numpy.typing import NDArray
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, freeze
@@ -38,12 +35,8 @@ def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generato
     >>> bool(stream(1, 7).random() == stream(1, 8).random())
     False
     """
-    if purpose == STEP:  # once an iteration, so worth a third of the time
-        key = np.array((seed, iteration), dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(cast(Any, _Key(key))))
-    return np.random.Generator(
-        np.random.Philox(key=seed + (iteration << 64), counter=purpose << 192)
-    )
+    key = seed + (iteration << 64)
+    return np.random.Generator(np.random.Philox(key=key, counter=purpose << 192))
 
 
 def lent_stream(seed: int, iteration: int) -> np.random.Generator:
@@ -74,17 +67,6 @@ class _Kept(threading.local):
 
 
 _kept = _Kept()
-
-
-class _Key(ISeedSequence):
-    """Hands Philox its key as it is, where it would gather entropy to throw away."""
-
-    def __init__(self, key: NDArray[np.uint64]) -> None:
-        self._key = key
-
-    def generate_state(self, n_words: int, dtype: Any = None) -> NDArray[np.uint64]:
-        """Return the key; Philox asks for the two words that it is."""
-        return self._key
 
 
 def fresh_seed() -> int:

@@ -12,14 +12,12 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, frozen_floats
-from dszog.methods.base import Info
-from dszog.methods.feasible import FeasibleMethod, FeasibleState
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, Move
 from dszog.methods.spider import SpiderMethod
 
 MOST_LOSSES = 10_000  # that a refresh looks at, as in the experiments of the authors
@@ -43,17 +41,10 @@ class AcceleratedMethod(FeasibleMethod):
     step_is_share: ClassVar[bool] = True
     horizon_power: ClassVar[float]  # of the number of steps, in the step and the radius
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
-        start = self._first_state(FeasibleState, x0, size, seed).x
-        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
+    def _begun(self, **first: Any) -> AcceleratedState:
+        return AcceleratedState(**first, long_point=first["x"])
 
-    def _accelerated(
-        self,
-        state: AcceleratedState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
-        long_factor: float = 1.0,
-    ) -> tuple[AcceleratedState, Info]:
+    def _move(self, state: AcceleratedState, gradient: FloatArray) -> Move:
         r"""Move all three sequences towards the corner :math:`s` down the estimate.
 
         With :math:`\theta_t = 1/((t+1)(t+2))`, :math:`\gamma_t = (1 + \theta_t) \eta`,
@@ -63,15 +54,14 @@ class AcceleratedMethod(FeasibleMethod):
                   y &\leftarrow z + \eta (s - z) \\
                   z &\leftarrow (1 - \alpha_{t+1}) y + \alpha_{t+1} x
         """
-        gradient = self._estimate(state, queries, replies)
         corner = self._set(state.size).lmo(gradient, state.active)
         t, step = state.iteration, self._step
         theta, share = 1.0 / ((t + 1) * (t + 2)), 1.0 / (t + 2)
-        long_step = min(1.0, long_factor * (1.0 + theta) * step)
+        long_step = min(1.0, self._long_factor * (1.0 + theta) * step)
         x = (1.0 - long_step) * state.long_point + long_step * corner.point
         y = (1.0 - step) * state.x + step * corner.point
         z = (1.0 - share) * y + share * x
-        return self._told(state, gradient, z, corner, replies, long_point=x)
+        return Move(z, corner.active, also={"long_point": x})
 
     def _theory_radius(self, size: ProblemSize) -> float:
         power = -0.5 if self._estimator(size) == "coordinate" else -1.0
@@ -80,6 +70,10 @@ class AcceleratedMethod(FeasibleMethod):
     @property
     def _step(self) -> float:
         return self.step_size or float(self._n_steps**self.horizon_power)
+
+    @property
+    def _long_factor(self) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,20 +99,8 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
 
     horizon_power: ClassVar[float] = -1 / 2
 
-    def tell(
-        self,
-        state: AcceleratedState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
-    ) -> tuple[AcceleratedState, Info]:
-        """Return the state after one accelerated step."""
-        return self._accelerated(state, queries, replies)
-
-    def _period(self, size: ProblemSize) -> int:
-        return self.period or math.isqrt(size.n_losses - 1) + 1  # rounded up
-
-    def _batch(self, size: ProblemSize) -> int:
-        return self.loss_batch or math.isqrt(size.n_losses - 1) + 1
+    def _root(self, size: ProblemSize) -> int:
+        return math.isqrt(size.n_losses - 1) + 1  # rounded up
 
     def _refresh_batch(self, size: ProblemSize) -> int:
         return self.refresh_batch or min(size.n_losses, MOST_LOSSES)

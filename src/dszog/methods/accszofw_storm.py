@@ -8,14 +8,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dszog.contract import Query, Reply
 from dszog.contract.validation import check_positive
-from dszog.methods.accszofw import AcceleratedMethod, AcceleratedState
-from dszog.methods.base import Info
+from dszog.methods.accszofw import AcceleratedMethod
 from dszog.methods.storm import StormMethod
 
 
@@ -50,14 +47,9 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
         StormMethod.__post_init__(self)
         check_positive(self, long_factor="The theory has 1.")
 
-    def tell(
-        self,
-        state: AcceleratedState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
-    ) -> tuple[AcceleratedState, Info]:
-        """Return the state after one accelerated step."""
-        return self._accelerated(state, queries, replies, self.long_factor)
+    @property
+    def _long_factor(self) -> float:
+        return self.long_factor
 
     def _share(self, t: int) -> float:
         return float((t + 1.0) ** (-2.0 / 3.0))

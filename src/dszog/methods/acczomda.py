@@ -13,15 +13,14 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import check_count, check_positive, check_positive_number
-from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState
+from dszog.methods.feasible import FeasibleState, Move
 from dszog.methods.storm import StormMethod
 
 
@@ -91,16 +90,13 @@ class AccZOM(StormMethod):
         }
         return cls(**(settings | changes))
 
-    def tell(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state after one damped projected step."""
-        gradient = self._estimate(state, queries, replies)
+    def _move(self, state: FeasibleState, gradient: FloatArray) -> Move:
+        """Make one damped projected step."""
         target = state.x - self.step_size * gradient
         nearest = self._set(state.size).project(target, state.active)
         part = self._damping(state.iteration + 1)
         x = (1.0 - part) * state.x + part * nearest.point
-        return self._told(state, gradient, x, nearest, replies)
+        return Move(x, nearest.active)
 
     def _damping(self, t: int) -> float:
         r"""Return :math:`\eta_t`; the first step is :math:`t = 1`."""

@@ -36,9 +36,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -67,10 +66,7 @@ from dszog.contract.validation import (
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.kernels.plain import combine
 from dszog.kernels.tables import Drawn, DualStep
-from dszog.maths.distribution import (
-    DISTRIBUTIONS,
-    Distribution,
-)
+from dszog.maths.distribution import DISTRIBUTIONS, Distribution
 from dszog.maths.gradients import (
     DIRECTIONS,
     Directions,
@@ -84,12 +80,13 @@ from dszog.maths.random_stream import (
     constraints_per_draw,
     distinct_indices,
     lent_stream,
+    stream,
     uniform_constraints,
 )
 from dszog.methods.at_once import Step, draw_at_once, step_at_once
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.policy import RoundReport, SlowsDown
-from dszog.methods.start import StartPass
+from dszog.methods.start import StartPass, sample_size
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
@@ -367,23 +364,11 @@ class DSZOG:
         draw from which the weights learn; the first and the last may be empty.
         """
         if state.start is not None:
-            exact = self._starts_exactly(state.size)
-            indices = state.start.next_indices(state, exact, self.horizon_queries)
+            indices = self._asked_at_start(state, state.start)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
         size = state.size
         directions, drawn = self._draw(state)
-        if self.antithetic:
-            directions = np.concatenate([directions, -directions])
-        base = state.x
-        if self.names_directions(size):
-            steps, points = self._named(state, size.dim), None
-            base = frozen_floats(size.inside(base, np.array(steps.radius)))
-        else:
-            steps, points = kernels.chosen().around(base, directions, self.radius)
-        if size.has_bounds and not isinstance(steps, Signs):
-            # Seen from a little inside the bounds, no direction has to be cut short.
-            reach = np.abs(steps).max(axis=0, initial=0.0)
-            base, points = frozen_floats(size.inside(base, reach)), None
+        base, steps, points = self._around(state, directions)
         around = Query.drawn(
             iteration=state.iteration,
             x=base,
@@ -429,23 +414,16 @@ class DSZOG:
                 "got another. Tell queries and replies in the order of ask(state)."
             )
         if self.names_directions(state.size):
-            amounts, distribution, info = self._along_names(
-                state, queries, replies, state.size.dim
-            )
-            signs = queries[0].steps[: len(amounts)]
-            x = frozen_floats(state.size.clip(signs.along(state.x, amounts.tolist())))
-            velocity = state.velocity
+            step = self._along_names(state, queries, replies)
         else:
-            x, velocity, distribution, info = self._both(state, queries, replies)
-        moved = DSZOGState(
+            step = self._both(state, queries, replies)
+        x, velocity, distribution, info = step
+        moved = replace(
+            state,
             iteration=state.iteration + 1,
-            seed=state.seed,
-            size=state.size,
             x=x,
             velocity=velocity,
             distribution=distribution,
-            start=None,
-            first_iteration=state.first_iteration,
             n_queries=state.n_queries + cost(queries, state.size).total,
         )
         return moved, info
@@ -480,7 +458,7 @@ class DSZOG:
         if size.n_constraints and self.distribution != "uniform":
             start = size.n_constraints
             if not self._starts_exactly(size):
-                start = StartPass.sample_size(size, self.horizon_queries)
+                start = sample_size(size, self.horizon_queries)
         n_points = 2 + (1 + self.antithetic) * self.n_directions
         n_losses, n_constraints, n_duals = self.batches(size)
         around = n_points * (n_losses + min(n_constraints, n_calls))
@@ -544,17 +522,43 @@ class DSZOG:
         """Whether directions are named by their numbers, and never held."""
         return self.directions == "rademacher" and size.is_black_box
 
-    def _named(self, state: DSZOGState, dim: int) -> Signs:
-        numbers = tuple(range(self.n_directions))
+    def _around(
+        self, state: DSZOGState, directions: FloatArray
+    ) -> tuple[FloatArray, Any, FloatArray | None]:
+        """Return where to look from, the steps, and the points if nothing is bounded.
+
+        Seen from a little inside the bounds, no direction has to be cut short.
+        """
+        size, x = state.size, state.x
+        if self.names_directions(size):
+            numbers = tuple(range(self.n_directions))
+            if self.antithetic:
+                numbers += tuple(~k for k in numbers)
+            signs = Signs(state.seed, state.iteration, numbers, size.dim, self.radius)
+            return frozen_floats(size.inside(x, np.array(self.radius))), signs, None
         if self.antithetic:
-            numbers += tuple(~k for k in numbers)
-        return Signs(state.seed, state.iteration, numbers, dim, self.radius)
+            directions = np.concatenate([directions, -directions])
+        steps, points = kernels.chosen().around(x, directions, self.radius)
+        if size.has_bounds:
+            reach = np.abs(steps).max(axis=0, initial=0.0)
+            return frozen_floats(size.inside(x, reach)), steps, None
+        return x, steps, points
 
     def averaging_at(self, state: DSZOGState) -> float:
         """Return the share of the newest estimate: all of it in the first step."""
         return 1.0 if state.iteration == state.first_iteration else self.averaging
 
     def _along_names(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> Step:
+        """Take both steps along directions that are named, of which none is held."""
+        dim = state.size.dim
+        amounts, weights, info = self._amounts(state, queries, replies, dim)
+        signs = queries[0].steps[: len(amounts)]
+        x = frozen_floats(state.size.clip(signs.along(state.x, amounts.tolist())))
+        return x, state.velocity, weights, info
+
+    def _amounts(
         self,
         state: DSZOGState,
         queries: Sequence[Query],
@@ -634,13 +638,9 @@ class DSZOG:
                     *(others, drawn.penalties, duals, penalties),
                     *(distribution.weights_of, spread),
                 )
-            learn = partial(  # lines 13, 15, 6 and 7
-                distribution.learn,
-                indices,
-                step=self.dual_step_at(state),
-                spread=spread,
+            distribution = _learned(  # lines 13, 15, 6 and 7
+                distribution, indices, penalties, self.dual_step_at(state), spread
             )
-            distribution = _learned(learn, penalties)
         losses = replies[1 if size.has_gradient else 0].losses[0]
         info = Info(
             sampled_objective=float(np.add.reduce(losses)) / len(losses),
@@ -694,15 +694,11 @@ class DSZOG:
 
     def gone_at(self, state: DSZOGState) -> float:
         """Return the share of the horizon that is over."""
-        horizon, gone = self.horizon, 0.0
-        n_steps = state.iteration - state.first_iteration
+        horizon, n_steps = self.horizon, state.iteration - state.first_iteration
         if horizon is None and self.horizon_queries is None:
             horizon = DEFAULT_HORIZON
-        if horizon is not None:
-            gone = n_steps / horizon
-        if self.horizon_queries is not None:
-            gone = max(gone, state.n_queries / self.horizon_queries)
-        return gone
+        of_queries = state.n_queries / (self.horizon_queries or math.inf)
+        return max(n_steps / (horizon or math.inf), of_queries)
 
     # ------------------------------------------------------------ the step in weights
 
@@ -731,13 +727,20 @@ class DSZOG:
             return size.n_constraints <= EXACT_START
         return self.start == "exact"
 
+    def _asked_at_start(self, state: DSZOGState, start: StartPass) -> IntArray:
+        """Return the next block of all constraints, or the draw."""
+        if self._starts_exactly(state.size):
+            return start.next_block(state.size)
+        n_wanted = sample_size(state.size, self.horizon_queries)
+        rng = stream(state.seed, state.iteration)
+        return uniform_constraints(rng, state.size, n_wanted)
+
     def _tell_start(
         self, state: DSZOGState, start: StartPass, query: Query, reply: Reply
     ) -> tuple[DSZOGState, Info]:
         """Take in one block of the look at the constraints (Alg. 1, line 2)."""
         values = reply.constraints[0]
-        exact = self._starts_exactly(state.size)
-        asked = start.next_indices(state, exact, self.horizon_queries)
+        asked = self._asked_at_start(state, start)
         start = start.seen(asked, query, values, self.dual_ridge / self.penalty)
         info = Info(
             sampled_violation=float(np.maximum(values, 0.0).max()),
@@ -750,17 +753,13 @@ class DSZOG:
             n_queries=state.n_queries + cost([query], state.size).total,
             start=start,
         )
-        if not start.is_over(state.size, exact):
+        size = state.size
+        if self._starts_exactly(size) and start.n_seen < size.n_constraints:
             return state, info
-        state = replace(
-            state,
-            start=None,
-            first_iteration=state.iteration,
-            distribution=self._first_weights(
-                state.size, start.indices, start.penalties
-            ),
-        )
-        return state, info
+        weights = self._first_weights(size, start.indices, start.penalties)
+        return replace(
+            state, start=None, first_iteration=state.iteration, distribution=weights
+        ), info
 
     # ------------------------------------------------------------------------- sizes
 
@@ -814,10 +813,8 @@ class PenaltyRounds(SlowsDown):
         :math:`2 \beta \sum_j p_j \max(f_j, 0)`, whatever the penalty; so this weighted
         violation is inversely proportional to it. A stiffer one needs smaller steps.
         """
-        aim, violation = (
-            VIOLATION_AIM * report.constraint_tol,
-            report.weighted_violation,
-        )
+        aim = VIOLATION_AIM * report.constraint_tol
+        violation = report.weighted_violation
         if not violation > aim:
             return method, ""
         factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
@@ -853,11 +850,17 @@ def highest_penalty(objectives: FloatArray, aim: float) -> float:
         return max(HIGHEST_PENALTY, float(high - low) / aim)
 
 
-def _learned(learn: Callable[..., Distribution], penalties: FloatArray) -> Distribution:
+def _learned(
+    weights: Distribution,
+    indices: IntArray,
+    penalties: FloatArray,
+    step: DualStep,
+    spread: float,
+) -> Distribution:
     """Let weights learn from penalties, which are cut only if the update overflows."""
     # These are exactly the cases that the compiled form leaves to this one.
     try:
         with np.errstate(over="raise", invalid="raise"):
-            return learn(penalties=penalties)
+            return weights.learn(indices, penalties, step, spread)
     except (FloatingPointError, InputError):
-        return learn(penalties=cut(penalties))
+        return weights.learn(indices, cut(penalties), step, spread)

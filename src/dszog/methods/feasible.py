@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dszog.contract.validation import (
 )
 from dszog.errors import InputError, InputTypeError
 from dszog.maths.random_stream import stream
-from dszog.maths.subproblems import Domain, Solution
+from dszog.maths.subproblems import Domain
 from dszog.maths.subproblems.polyhedron import Form
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.estimates import (
@@ -57,7 +58,14 @@ class FeasibleState(State):
         object.__setattr__(self, "active", frozen_ints(self.active))
 
 
-StateType = TypeVar("StateType", bound=FeasibleState)
+class Move(NamedTuple):
+    """Where a step leads."""
+
+    x: FloatArray
+    active: IntArray  # the rows that hold the answer of the subproblem
+    n_inner: int = 0
+    events: tuple[str, ...] = ()
+    also: Mapping[str, Any] = MappingProxyType({})  # other fields of the next state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +159,8 @@ class FeasibleMethod:
 
     # ------------------------------------------------------------------- the contract
 
-    def _first_state(
-        self,
-        kind: type[StateType],
-        x0: FloatArray,
-        size: ProblemSize,
-        seed: int,
-        **more: Any,
-    ) -> StateType:
-        """Return the state at the start, which is moved into the set if need be."""
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> FeasibleState:
+        """Return the first state, with the start moved into the set if need be."""
         x = check_first(self, x0, size, seed)
         if self.needs_gradient and not size.has_gradient:
             raise InputError(
@@ -171,7 +172,7 @@ class FeasibleMethod:
         x = size.clip(x)
         if not domain.contains(x):
             x = domain.project(x).point
-        return kind(
+        return self._begun(
             iteration=0,
             seed=seed,
             size=size,
@@ -179,12 +180,10 @@ class FeasibleMethod:
             gradient=np.zeros_like(x),
             previous=x,
             active=NO_INDICES,
-            **more,
         )
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> FeasibleState:
-        """Return the state before the first iteration."""
-        return self._first_state(FeasibleState, x0, size, seed)
+    def _begun(self, **first: Any) -> FeasibleState:
+        return FeasibleState(**first)
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
@@ -222,6 +221,32 @@ class FeasibleMethod:
     def _queries_per_step(self, size: ProblemSize) -> int:
         """Return what a step costs on average."""
         return self.least_queries(size)
+
+    def tell(
+        self, state: Any, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[Any, Info]:
+        """Return the state after one step along the estimated gradient."""
+        gradient = self._estimate(state, queries, replies)
+        move = self._move(state, gradient)
+        moved = replace(
+            state,
+            iteration=state.iteration + 1,
+            x=move.x,
+            gradient=gradient,
+            previous=state.x,
+            active=move.active,
+            **move.also,
+        )
+        events = move.events
+        if state.iteration == 0:
+            events = (*events, *self._first_events(state.size))
+        objective = float(np.mean([reply.losses[0].mean() for reply in replies]))
+        info = Info(sampled_objective=objective, n_inner=move.n_inner, events=events)
+        return moved, info
+
+    def _move(self, state: Any, gradient: FloatArray) -> Move:
+        """Return where a step along the estimated gradient leads."""
+        raise NotImplementedError
 
     # ----------------------------------------------------------------- the estimates
 
@@ -354,45 +379,12 @@ class FeasibleMethod:
             )
         return self.domain
 
-    def _walked(
-        self,
-        state: FeasibleState,
-        gradient: FloatArray,
-        step: float,
-        replies: Sequence[Reply],
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state a share of the way to the corner down the gradient."""
+    def _towards_corner(
+        self, state: FeasibleState, gradient: FloatArray, share: float
+    ) -> Move:
+        """Go a share of the way to the corner that lies down the gradient."""
         corner = self._set(state.size).lmo(gradient, state.active)
-        x = (1.0 - step) * state.x + step * corner.point
-        return self._told(state, gradient, x, corner, replies)
-
-    def _told(
-        self,
-        state: StateType,
-        gradient: FloatArray,
-        x: FloatArray,
-        solution: Solution,
-        replies: Sequence[Reply],
-        *,
-        events: tuple[str, ...] = (),
-        n_inner: int = 0,
-        **more: Any,
-    ) -> tuple[StateType, Info]:
-        """Return the state after a step, and what a person may want to see of it."""
-        moved = replace(
-            state,
-            iteration=state.iteration + 1,
-            x=x,
-            gradient=gradient,
-            previous=state.x,
-            active=solution.active,
-            **more,
-        )
-        if state.iteration == 0:
-            events = (*events, *self._first_events(state.size))
-        objective = float(np.mean([reply.losses[0].mean() for reply in replies]))
-        info = Info(sampled_objective=objective, n_inner=n_inner, events=events)
-        return moved, info
+        return Move((1.0 - share) * state.x + share * corner.point, corner.active)
 
     def _first_events(self, size: ProblemSize) -> tuple[str, ...]:
         wanted = self.radius or self._theory_radius(size)

@@ -8,21 +8,18 @@ References
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import (
     check_count_fields,
     check_flag,
     check_positive_number,
 )
-from dszog.maths.subproblems import Solution, slide
-from dszog.methods.base import Info
+from dszog.maths.subproblems import slide
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState
+from dszog.methods.feasible import FeasibleState, Move
 from dszog.methods.spider import SpiderMethod
 
 
@@ -77,15 +74,12 @@ class FZCGS(SpiderMethod):
         settings: dict[str, Any] = {"horizon": horizon, "step_size": 1 / (3 * smooth)}
         return cls(**(settings | changes))
 
-    def tell(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state after one proximal step (Alg. 2)."""
-        gradient = self._estimate(state, queries, replies)
+    def _move(self, state: FeasibleState, gradient: FloatArray) -> Move:
+        """Make one proximal step (Alg. 2)."""
         domain, step = self._set(state.size), self.step_size
         if self.exact_prox:
             nearest = domain.project(state.x - step * gradient, state.active)
-            return self._told(state, gradient, nearest.point, nearest, replies)
+            return Move(nearest.point, nearest.active)
         end = slide(  # Alg. 3
             domain,
             gradient,
@@ -95,15 +89,5 @@ class FZCGS(SpiderMethod):
             max_inner=self.max_inner,
             hint=state.active,
         )
-        return self._told(
-            state,
-            gradient,
-            end.point,
-            Solution(point=end.point, active=end.active),
-            replies,
-            n_inner=end.n_inner,
-            events=() if end.is_exact else ("inner loop ended by max_inner",),
-        )
-
-    def _theory_radius(self, size: ProblemSize) -> float:
-        return 1.0 / math.sqrt(size.dim * self._n_steps)
+        events = () if end.is_exact else ("inner loop ended by max_inner",)
+        return Move(end.point, end.active, end.n_inner, events)

@@ -9,14 +9,13 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from dszog.contract import ProblemSize, Query, Reply
-from dszog.methods.base import Info
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState
+from dszog.methods.feasible import FeasibleState, Move
 from dszog.methods.spider import SpiderMethod
 
 
@@ -39,18 +38,12 @@ class FZFW(SpiderMethod):
 
     estimator: Estimator | Literal["auto"] = "coordinate"
 
-    def tell(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state after one Frank-Wolfe step (Alg. 1)."""
-        gradient = self._estimate(state, queries, replies)
-        return self._walked(state, gradient, self._step(state.size), replies)
+    def _move(self, state: FeasibleState, gradient: FloatArray) -> Move:
+        """Make one Frank-Wolfe step (Alg. 1)."""
+        return self._towards_corner(state, gradient, self._step(state.size))
 
     def _step(self, size: ProblemSize) -> float:
         if self.step_size is not None:
             return self.step_size
         longest = self._set(size).diameter() * math.sqrt(self._n_steps)
         return 1.0 / max(longest, 1.0)
-
-    def _theory_radius(self, size: ProblemSize) -> float:
-        return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -93,7 +93,7 @@ class LinearisedMethod:
     def ask(self, state: LinearisedState) -> tuple[Query, ...]:
         """Ask for the constraints where the method went, or what the method asks."""
         if state.phase == "estimate":
-            queries: tuple[Query, ...] = self._inner.ask(state.inner)
+            queries = self.method.ask(state.inner)
             return tuple(q._replace(iteration=state.iteration) for q in queries)
         origin = state.phase == "origin"
         query = Query.at(
@@ -171,7 +171,7 @@ class LinearisedMethod:
         # A hint would name rows of other tangents.
         inner = replace(state.inner, active=NO_INDICES)
         asked = [query._replace(iteration=inner.iteration) for query in queries]
-        moved, info = replace(self._inner, domain=domain).tell(inner, asked, replies)
+        moved, info = replace(self.method, domain=domain).tell(inner, asked, replies)
         next_state = replace(
             state, iteration=state.iteration + 1, inner=moved, phase="look"
         )
@@ -198,10 +198,6 @@ class LinearisedMethod:
 
     def weights(self, state: LinearisedState) -> tuple[IntArray, FloatArray]:
         return NO_INDICES, np.empty(0)
-
-    @property
-    def _inner(self) -> Any:
-        return self.method
 
     def _looked(self, values: FloatArray, events: tuple[str, ...] = ()) -> Info:
         worst = float(np.maximum(values, 0.0).max(initial=0.0))

@@ -21,18 +21,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dszog.contract import (
-    NO_INDICES,
-    ProblemSize,
-    Query,
-    Reply,
-    check_replies,
-    cost,
-    no_steps,
-)
+from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.signs import Signs
-from dszog.methods.base import Info
+from dszog.methods.at_once import Step
 from dszog.methods.dszog import DSZOG, DSZOGState, PenaltyRounds
 
 HEAD = 4  # numbers of a name before the amounts
@@ -106,58 +98,31 @@ class NamedDSZOG(DSZOG):
     ) -> NamedState:
         return NamedState(**vars(first))
 
-    def ask(self, state: DSZOGState) -> tuple[Query, ...]:
-        """Return the queries of the next iteration."""
-        if state.start is not None:
-            return DSZOG.ask(self, state)
-        _, drawn = self._draw(state)
+    def _around(
+        self, state: DSZOGState, directions: FloatArray
+    ) -> tuple[FloatArray, Any, FloatArray | None]:
+        """Return the name of the iterate, and what to add for each perturbed point."""
         steps = np.zeros((self.n_directions, len(state.x)))
         steps[:, 2] = np.arange(1, self.n_directions + 1)
         steps[:, 3] = state.iteration
-        around = Query.drawn(
-            iteration=state.iteration,
-            x=state.x,
-            steps=frozen_floats(steps),
-            losses=drawn.losses,
-            constraints=drawn.constraints,
-            distinct_constraints=drawn.distinct,
-        )
-        dual = Query.drawn(
-            iteration=state.iteration,
-            x=state.x,
-            steps=no_steps(len(state.x)),
-            losses=NO_INDICES,
-            constraints=drawn.duals,
-            distinct_constraints=(drawn.duals, None),
-        )
-        return around, dual
+        return state.x, frozen_floats(steps), None
 
-    def tell(
+    def _along_names(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[DSZOGState, Info]:
-        """Return the state after one move and one step in the weights."""
-        if state.start is not None:
-            return DSZOG.tell(self, state, queries, replies)
-        check_replies(state.iteration, queries, replies, 2, check_values=False)
+    ) -> Step:
+        """Take one move, which is named, and one step in the weights."""
         raised = self
         if self.step_decay == "linear":  # else nobody knows how much is over
             rise = RISE ** min(self.gone_at(state), 1.0)
             raised = replace(self, penalty=self.penalty * rise)
-        found, distribution, info = raised._along_names(
+        found, weights, info = raised._amounts(
             state, queries, replies, self.n_variables
         )
         amounts = np.zeros(self.n_directions)
         amounts[queries[0].steps[:, 2].astype(int) - 1] = found
         n_moves = PointName.of(state.x).n_moves + 1
         name = PointName(n_moves, state.iteration, 0, 0, tuple(amounts.tolist()))
-        moved = replace(
-            state,
-            iteration=state.iteration + 1,
-            distribution=distribution,
-            n_queries=state.n_queries + cost(queries, state.size).total,
-            x=name.vector,
-        )
-        return moved, info
+        return name.vector, state.velocity, weights, info
 
     def policy(self, fixed: frozenset[str]) -> NamedRounds:
         """Return how a run uses the method: names have no average."""

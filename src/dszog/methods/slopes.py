@@ -107,12 +107,7 @@ class SlopesDSZOG(DSZOG):
         )
 
     def ask(self, state: Any) -> tuple[Query, ...]:
-        """Return the queries of the next iteration.
-
-        Losses back to the iterate before and along directions, constraints that bind
-        along the same directions, all that matter and a look at others, and those that
-        join at earlier iterates.
-        """
+        """Ask for the *values* above, and for those that join at earlier iterates."""
         size, x = state.size, state.x
         rng = lent_stream(state.seed, state.iteration)
         n, binding = self._along(state)
@@ -134,16 +129,12 @@ class SlopesDSZOG(DSZOG):
         asks: dict[str, Any] = {"iteration": state.iteration}
         line = line[: len(line) * len(binding)]
         earlier = state.anchors[: len(state.anchors) * (len(state.found) > 0)]
+        there, away = state.before, earlier - state.before
         return (
             Query(x=x, steps=steps, losses=losses, **asks),
             Query(x=x, steps=line, constraints=binding, **asks),
             Query.at(x, constraints=np.unique(every), **asks),
-            Query(
-                x=state.before,
-                steps=earlier - state.before,
-                constraints=state.found,
-                **asks,
-            ),
+            Query(x=there, steps=away, constraints=state.found, **asks),
         )
 
     @np.errstate(over="ignore", invalid="ignore")

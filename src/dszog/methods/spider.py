@@ -75,10 +75,13 @@ class SpiderMethod(FeasibleMethod):
         return state.iteration % self._period(state.size) == 0
 
     def _period(self, size: ProblemSize) -> int:
-        return self.period or max(math.isqrt(size.n_losses), 1)
+        return self.period or self._root(size)
 
     def _batch(self, size: ProblemSize) -> int:
-        return self.loss_batch or max(math.isqrt(size.n_losses), 1)
+        return self.loss_batch or self._root(size)
+
+    def _root(self, size: ProblemSize) -> int:
+        return math.isqrt(size.n_losses)
 
     def _refresh_batch(self, size: ProblemSize) -> int:
         return self.refresh_batch or size.n_losses
@@ -90,3 +93,6 @@ class SpiderMethod(FeasibleMethod):
         period = self._period(size)
         between = 2 * self._queries_at_point(size, self._batch(size))
         return (self.least_queries(size) + (period - 1) * between) // period
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        return 1.0 / math.sqrt(size.dim * self._n_steps)

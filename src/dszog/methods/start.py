@@ -14,8 +14,7 @@ import numpy as np
 from dszog.contract import NO_INDICES, ProblemSize, Query
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.maths.penalties import cut, squared_violation
-from dszog.maths.random_stream import constraint_block, stream, uniform_constraints
-from dszog.methods.base import State
+from dszog.maths.random_stream import constraint_block
 
 BLOCK = 2**17  # constraints asked for at a time, if all are looked at, at most
 FIRST_BLOCK = 2**8  # and at first
@@ -34,25 +33,10 @@ class StartPass:
         object.__setattr__(self, "indices", frozen_ints(self.indices))
         object.__setattr__(self, "penalties", frozen_floats(self.penalties))
 
-    def next_indices(
-        self, state: State, exact: bool, n_queries: int | None
-    ) -> IntArray:
-        # A draw takes at most a tenth of the queries of the run, where these are
-        # limited.
-        size = state.size
-        if exact:
-            # Doubling: after a few, one knows how long they take.
-            n_wanted = min(max(self.n_seen, FIRST_BLOCK), BLOCK)
-            return constraint_block(self.n_seen, n_wanted, size)
-        rng = stream(state.seed, state.iteration)
-        return uniform_constraints(rng, size, self.sample_size(size, n_queries))
-
-    @staticmethod
-    def sample_size(size: ProblemSize, n_queries: int | None) -> int:
-        n_wanted = min(SAMPLE, size.n_constraints)
-        if n_queries is None:
-            return n_wanted
-        return min(n_wanted, max(n_queries // 10, 1))
+    def next_block(self, size: ProblemSize) -> IntArray:
+        # Doubling: after a few, one knows how long they take.
+        n_wanted = min(max(self.n_seen, FIRST_BLOCK), BLOCK)
+        return constraint_block(self.n_seen, n_wanted, size)
 
     def seen(
         self, asked: IntArray, query: Query, values: FloatArray, margin: float
@@ -74,5 +58,10 @@ class StartPass:
             penalties=penalties[keep],
         )
 
-    def is_over(self, size: ProblemSize, exact: bool) -> bool:
-        return not exact or self.n_seen >= size.n_constraints
+
+def sample_size(size: ProblemSize, n_queries: int | None) -> int:
+    """Return how many constraints to draw: at most for a tenth of limited queries."""
+    n_wanted = min(SAMPLE, size.n_constraints)
+    if n_queries is None:
+        return n_wanted
+    return min(n_wanted, max(n_queries // 10, 1))

@@ -9,15 +9,13 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from dszog.contract import Query, Reply
+from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import check_choice, check_count, check_positive_number
-from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleMethod, FeasibleState
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, Move
 
 Decay: TypeAlias = Literal["constant", "sqrt"]
 
@@ -54,10 +52,8 @@ class ZOPSGD(FeasibleMethod):
         A step of :math:`1/\sqrt T` and a radius of :math:`1/(d \sqrt T)`; the constants
         of the paper could not be checked.
         """
-        dim, horizon = (
-            check_count("ZOPSGD", "dim", dim),
-            check_count("ZOPSGD", "horizon", horizon),
-        )
+        dim = check_count("ZOPSGD", "dim", dim)
+        horizon = check_count("ZOPSGD", "horizon", horizon)
         settings: dict[str, Any] = {
             "step_size": 1 / math.sqrt(horizon),
             "radius": 1 / (dim * math.sqrt(horizon)),
@@ -65,14 +61,11 @@ class ZOPSGD(FeasibleMethod):
         }
         return cls(**(settings | changes))
 
-    def tell(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state after one projected step."""
-        gradient = self._estimate(state, queries, replies)
+    def _move(self, state: FeasibleState, gradient: FloatArray) -> Move:
+        """Make one projected step."""
         target = state.x - self._step(state.iteration) * gradient
         nearest = self._set(state.size).project(target, state.active)
-        return self._told(state, gradient, nearest.point, nearest, replies)
+        return Move(nearest.point, nearest.active)
 
     def _step(self, iteration: int) -> float:
         slower = math.sqrt(iteration + 1) if self.step_decay == "sqrt" else 1.0

@@ -10,20 +10,18 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dszog.contract import Query, Reply
+from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import (
     check_choice,
     check_count,
     check_flag,
     check_positive_number,
 )
-from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, Move, check_shares
 
 StepRule: TypeAlias = Literal["constant", "open_loop"]
 
@@ -78,10 +76,8 @@ class ZOSCGD(FeasibleMethod):
         convex : bool
             Whether the losses are convex.
         """
-        dim, horizon = (
-            check_count("ZOSCGD", "dim", dim),
-            check_count("ZOSCGD", "horizon", horizon),
-        )
+        dim = check_count("ZOSCGD", "dim", dim)
+        horizon = check_count("ZOSCGD", "horizon", horizon)
         scale = check_positive_number("ZOSCGD", "scale", scale)
         check_flag("ZOSCGD", "convex", convex)
         power = 2 if convex else 1
@@ -95,12 +91,9 @@ class ZOSCGD(FeasibleMethod):
         }
         return cls(**(settings | changes))
 
-    def tell(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[FeasibleState, Info]:
-        """Return the state after one Frank-Wolfe step."""
-        gradient = self._estimate(state, queries, replies)
-        return self._walked(state, gradient, self._step(state.iteration), replies)
+    def _move(self, state: FeasibleState, gradient: FloatArray) -> Move:
+        """Make one Frank-Wolfe step."""
+        return self._towards_corner(state, gradient, self._step(state.iteration))
 
     def _step(self, iteration: int) -> float:
         if self.step_rule == "open_loop":

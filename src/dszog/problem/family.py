@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -81,13 +82,6 @@ def call_vector(
     vector = _vector(function, x, index, width)
     current.results[key] = vector, current.errors[n_before:]
     return vector
-
-
-def call_many(
-    function: Callable[..., Any], x: FloatArray, indices: IntArray
-) -> FloatArray:
-    """Return ``function(x, indices)``, a number for each, `nan` if it fails."""
-    return _vector(lambda x: function(x, indices), x, (), len(indices))
 
 
 def _vector(
@@ -175,7 +169,7 @@ class Family:
             expected = f"{name}(point, indices) -> (b, dim) array"
             check_callable(self._family, name, slopes, expected, 2)
         # Of indices known to be good; evaluators call it.
-        self.values_at = _AtEachPoint(values) if one_point else values
+        self.values_at = partial(_at_each_point, values) if one_point else values
         self._slopes = slopes
         self.grain = Grain()
 
@@ -243,15 +237,16 @@ class Family:
         return other
 
 
-@dataclass(frozen=True)
-class _AtEachPoint:
-    """A function of one point and many indices, called for each of many points."""
+def _at_each_point(
+    function: Indexed, points: FloatArray, indices: IntArray
+) -> FloatArray:
+    """Return the values of a function of one point and many indices."""
 
-    function: Indexed
+    def at(x: FloatArray) -> Any:
+        return function(x, indices)
 
-    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        rows = [call_many(self.function, x, indices) for x in points]
-        return np.array(rows).reshape(len(points), len(indices))
+    rows = [_vector(at, x, (), len(indices)) for x in points]
+    return np.array(rows).reshape(len(points), len(indices))
 
 
 def check_family_size(owner: str, name: str, count: Any) -> int:

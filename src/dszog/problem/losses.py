@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -87,9 +88,10 @@ class Losses(Family):
             losses = cls(pair.values, 1, gradient=pair.slopes)
         elif gradient is not None:
             check_callable(owner, "gradient", gradient, "gradient(x) -> array", 1)
-            losses = cls(_OneLoss(function), 1, gradient=_OneSlope(gradient))
+            slope = partial(_one_slope, gradient)
+            losses = cls(partial(_one_loss, function), 1, gradient=slope)
         else:
-            losses = cls(_OneLoss(function), 1)
+            losses = cls(partial(_one_loss, function), 1)
         losses.grain = Grain(each=True)
         return losses
 
@@ -150,26 +152,19 @@ class Losses(Family):
         return self._slopes_at(point, indices)
 
 
-@dataclass(frozen=True)
-class _OneLoss:
-    """The values of a single loss; a class, so that it can be sent to workers."""
-
-    function: Callable[[FloatArray], float]
-
-    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        once = np.array([call_number(self.function, x) for x in points])
-        return np.repeat(once[:, np.newaxis], len(indices), axis=1)
+# Functions of a module, and no closures: they can be sent to workers.
+def _one_loss(
+    function: Callable[[FloatArray], float], points: FloatArray, indices: IntArray
+) -> FloatArray:
+    once = np.array([call_number(function, x) for x in points])
+    return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
 
-@dataclass(frozen=True)
-class _OneSlope:
-    """The gradient of a single loss."""
-
-    function: Callable[[FloatArray], Any]
-
-    def __call__(self, point: FloatArray, indices: IntArray) -> FloatArray:
-        slope = as_vector(self.function(handed_out(point)), len(point))
-        return np.repeat(slope[np.newaxis], len(indices), axis=0)
+def _one_slope(
+    gradient: Callable[[FloatArray], Any], point: FloatArray, indices: IntArray
+) -> FloatArray:
+    slope = as_vector(gradient(handed_out(point)), len(point))
+    return np.repeat(slope[np.newaxis], len(indices), axis=0)
 
 
 @dataclass(frozen=True)

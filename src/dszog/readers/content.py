@@ -87,28 +87,27 @@ def file_error(path: FilePath, what: str, advice: str) -> InputError:
 
 
 def _read(name: str, limit: int) -> bytes:
+    content = b""
     try:
         # A pipe or a device could block or go on forever: look before opening.
         found = os.stat(name)
-        if not stat.S_ISREG(found.st_mode):
-            raise file_error(
-                name,
-                "not a regular file",
-                "Pass the path of a file, not of a folder, a pipe or a device.",
-            )
-        if found.st_size > limit:
-            raise _too_large(name, limit)
-        with open(name, "rb") as file:
-            content = file.read(found.st_size + 1)
+        is_file = stat.S_ISREG(found.st_mode)
+        if is_file and found.st_size <= limit:
+            with open(name, "rb") as file:
+                content = file.read(found.st_size + 1)
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         reason = getattr(error, "strerror", None) or error
         raise InputError(
             f"{name!r}: the file cannot be read ({reason}). Check the path and its "
             "permissions."
         ) from None
-    if len(content) > limit:  # it has grown since
+    if not is_file:
+        raise file_error(
+            name,
+            "not a regular file",
+            "Pass the path of a file, not of a folder, a pipe or a device.",
+        )
+    if max(found.st_size, len(content)) > limit:  # it may have grown since
         raise _too_large(name, limit)
     return content
 

@@ -87,13 +87,42 @@ def read_libsvm(
     """
     check_flag("read_libsvm", "zero_based", zero_based)
     most = MAX_FEATURES if n_features is None else _checked_width(n_features)
-    lines = read_lines(path, max_bytes=max_bytes)
-    rows = _RowCollector(
-        path, first=0 if zero_based else 1, most=most, told=bool(n_features)
-    )
-    for number, line in enumerate(lines, 1):
-        rows.add(number, line)
-    return rows.matrix(n_features)
+    first = 0 if zero_based else 1
+    last = most + first - 1  # largest index allowed
+    labels, values = array("d"), array("d")
+    columns, ends = array("q"), array("q", [0])
+    for number, line in enumerate(read_lines(path, max_bytes=max_bytes), 1):
+        data = line.partition("#")[0]
+        if data != line and not data.strip(" \t"):
+            continue  # a comment on a line of its own
+        row = _ROW.fullmatch(data)
+        fields = row[2].replace(":", " ").split() if row else []
+        indices = list(map(int, fields[::2]))
+        entries = list(map(float, fields[1::2]))
+        label = float(row[1]) if row else np.nan
+        if (
+            not _in_order(indices, first, last)
+            or not np.isfinite(label)
+            or not _all_finite(entries)
+        ):
+            place, what, advice = _fault(data, first, last, n_features is not None)
+            raise place_error(path, number, place, what, advice)
+        labels.append(label)
+        columns.extend(indices)
+        values.extend(entries)
+        ends.append(len(values))
+    if not labels:
+        raise file_error(path, "the file has comments and no rows", "Get it again.")
+    places: IntArray = np.frombuffer(columns, dtype=np.int64) - first
+    width = n_features or (int(places.max()) + 1 if len(places) else 0)
+    if not width:
+        what = "no line has an index:value entry, so the number of columns is open"
+        raise file_error(path, what, "Pass `n_features`.")
+    # 32 bits where they do: not everything that takes a matrix takes 64.
+    kind = np.int32 if len(values) < 2**31 else np.int64
+    parts = (np.array(values), places.astype(kind), np.array(ends, dtype=kind))
+    X = csr_array(parts, shape=(len(labels), width))
+    return LabelledRows(X, np.array(labels))
 
 
 def _checked_width(n_features: Any) -> int:
@@ -106,101 +135,12 @@ def _checked_width(n_features: Any) -> int:
     return width
 
 
-class _RowCollector:
-    """Collects rows. A line is either right, or looked at again for what is wrong."""
-
-    def __init__(self, path: FilePath, *, first: int, most: int, told: bool) -> None:
-        self._path, self._first, self._told = path, first, told
-        self._last = most + first - 1  # largest index allowed
-        self._labels, self._values = array("d"), array("d")
-        self._indices, self._ends = array("q"), array("q", [0])
-
-    def add(self, number: int, line: str) -> None:
-        data = line.partition("#")[0] if "#" in line else line
-        if data is not line and not data.strip(" \t"):
-            return  # a comment on a line of its own
-        row = _ROW.fullmatch(data)
-        if row is None:
-            raise self._complaint(number, data)
-        self._labels.append(float(row[1]))
-        fields = row[2].replace(":", " ").split()
-        indices = list(map(int, fields[::2]))
-        values = list(map(float, fields[1::2]))
-        if not self._in_order(indices) or not np.isfinite(self._labels[-1]):
-            raise self._complaint(number, data)
-        self._indices.extend(indices)
-        self._values.extend(values)
-        self._ends.append(len(self._values))
-        if not _all_finite(values):
-            raise self._complaint(number, data)
-
-    def _in_order(self, indices: list[int]) -> bool:
-        if not indices:
-            return True
-        return (
-            indices[0] >= self._first
-            and indices[-1] <= self._last
-            and all(map(int.__lt__, indices, indices[1:]))
-        )
-
-    def _complaint(self, number: int, line: str) -> InputError:
-        """Return the error for the first thing that is wrong in a line."""
-        fields = list(re.finditer(r"[^ \t]+", line))
-        previous = self._first - 1
-        for place, field in enumerate(fields):
-            fault = (
-                self._fault_of_entry(field[0], previous)
-                if place
-                else _fault_of_label(field[0])
-            )
-            if fault:
-                return place_error(self._path, number, field.start() + 1, *fault)
-            previous = int(field[0].partition(":")[0]) if place else previous
-        what = "the line has no label"
-        return place_error(self._path, number, 1, what, _ADVICE_EMPTY)
-
-    def _fault_of_entry(self, field: str, previous: int) -> tuple[str, str] | None:
-        index, colon, value = field.partition(":")
-        if not colon:
-            return f"{quoted(field)} is not index:value", _ADVICE_ENTRY
-        if index == "qid":
-            return "a query id (qid) is not read", "Delete the qid fields."
-        if not re.fullmatch(r"[0-9]+", index):
-            return f"the index {quoted(index)} is not a plain number", _ADVICE_ENTRY
-        if len(index) > 10:
-            return f"the index {quoted(index)} is longer than 10 digits", _ADVICE_ENTRY
-        column = int(index)
-        if column > self._last:
-            advice = "Pass a larger `n_features`, or correct the index."
-            if not self._told:
-                advice = "If it is right, pass `n_features`."
-            return f"the index {column} is above {self._last}", advice
-        if column < self._first:
-            return f"the index is {column}, the first is 1", (
-                "If the indices of this file count from 0, pass zero_based=True."
-            )
-        if column <= previous:
-            return (
-                f"the index {column} does not come after {previous}",
-                "Sort the entries of each line, and write each index once.",
-            )
-        return _fault_of_number(f"the value of index {column}", value)
-
-    def matrix(self, n_features: int | None) -> LabelledRows:
-        if not self._labels:
-            what = "the file has comments and no rows"
-            raise file_error(self._path, what, "Get it again.")
-        indices: IntArray = np.frombuffer(self._indices, dtype=np.int64) - self._first
-        width = n_features or (int(indices.max()) + 1 if len(indices) else 0)
-        if not width:
-            what = "no line has an index:value entry, so the number of columns is open"
-            raise file_error(self._path, what, "Pass `n_features`.")
-        values = np.array(self._values)
-        # 32 bits where they do: not everything that takes a matrix takes 64.
-        kind = np.int32 if len(values) < 2**31 else np.int64
-        places = (indices.astype(kind), np.array(self._ends, dtype=kind))
-        X = csr_array((values, *places), shape=(len(self._labels), width))
-        return LabelledRows(X, np.array(self._labels))
+def _in_order(indices: list[int], first: int, last: int) -> bool:
+    return not indices or (
+        indices[0] >= first
+        and indices[-1] <= last
+        and all(map(int.__lt__, indices, indices[1:]))
+    )
 
 
 def _all_finite(values: list[float]) -> bool:
@@ -210,6 +150,51 @@ def _all_finite(values: list[float]) -> bool:
 
 _ADVICE_EMPTY = "Delete it if it is empty, else begin it with the label."
 _ADVICE_ENTRY = "Write entries as index:value, such as 3:0.5, separated by blanks."
+
+
+def _fault(line: str, first: int, last: int, is_told: bool) -> tuple[int, str, str]:
+    """Return the first thing that is wrong in a line: its column, it, and a cure."""
+    previous = first - 1
+    for place, field in enumerate(re.finditer(r"[^ \t]+", line)):
+        if place == 0:
+            fault = _fault_of_label(field[0])
+        else:
+            fault = _fault_of_entry(field[0], previous, first, last, is_told)
+        if fault:
+            return field.start() + 1, *fault
+        if place:
+            previous = int(field[0].partition(":")[0])
+    return 1, "the line has no label", _ADVICE_EMPTY
+
+
+def _fault_of_entry(
+    field: str, previous: int, first: int, last: int, is_told: bool
+) -> tuple[str, str] | None:
+    index, colon, value = field.partition(":")
+    if not colon:
+        return f"{quoted(field)} is not index:value", _ADVICE_ENTRY
+    if index == "qid":
+        return "a query id (qid) is not read", "Delete the qid fields."
+    if not re.fullmatch(r"[0-9]+", index):
+        return f"the index {quoted(index)} is not a plain number", _ADVICE_ENTRY
+    if len(index) > 10:
+        return f"the index {quoted(index)} is longer than 10 digits", _ADVICE_ENTRY
+    column = int(index)
+    if column > last:
+        advice = "Pass a larger `n_features`, or correct the index."
+        if not is_told:
+            advice = "If it is right, pass `n_features`."
+        return f"the index {column} is above {last}", advice
+    if column < first:
+        return f"the index is {column}, the first is 1", (
+            "If the indices of this file count from 0, pass zero_based=True."
+        )
+    if column <= previous:
+        return (
+            f"the index {column} does not come after {previous}",
+            "Sort the entries of each line, and write each index once.",
+        )
+    return _fault_of_number(f"the value of index {column}", value)
 
 
 def _fault_of_label(field: str) -> tuple[str, str] | None:

@@ -15,7 +15,8 @@ what happens instead:
 
 Where most of what was asked at the base point is unknown, the step that led there is
 taken back by half. So is one that was only tried and led to ``inf``, whatever the
-policy: only if shorter ones all lead there, too, ``raise`` raises.
+policy: only if shorter ones all lead there, too, ``raise`` raises. A step that was only
+tried and is taken back went too far: it says nothing about how often functions fail.
 """
 
 from __future__ import annotations
@@ -109,7 +110,6 @@ class FailureHandler(FailureCounts):
     @property
     def report(self) -> FailureReport:
         cases = {self._name(case): n for case, n in self.lost_calls.most_common()}
-        never = [case for case in self.lost_calls if case not in self.good_calls]
         return FailureReport(
             policy=self.policy,
             n_failed=self.n_failed,
@@ -118,8 +118,12 @@ class FailureHandler(FailureCounts):
             kinds=dict(self.kinds),
             first=self.first,
             cases=cases,
-            never=tuple(map(self._name, sorted(never))),
+            never=tuple(map(self._name, sorted(self._never))),
         )
+
+    @property
+    def _never(self) -> list[int]:
+        return [case for case in self.lost_calls if case not in self.good_calls]
 
     def _name(self, case: int) -> str:
         return str(case) if self._simulator is None else self._simulator.case_name(case)
@@ -155,7 +159,8 @@ class FailureHandler(FailureCounts):
                     self._n_good += len(reply.losses)
                 continue
             is_far = is_trial and all(failure.is_overflow for failure in reply.failures)
-            self._count_points(reply, is_far=is_far)
+            is_taken_back = is_trial and _is_lost(reply)
+            self._count_points(reply, is_too_far=is_far or is_taken_back)
             for failure in reply.failures:
                 self.kinds[failure.kind] += 1
                 self._warn(failure)
@@ -208,8 +213,7 @@ class FailureHandler(FailureCounts):
     @property
     def never_spread(self) -> bool:
         """Whether cases that never gave a value were asked at designs far apart."""
-        never = [case for case in self.lost_calls if case not in self.good_calls]
-        return all(0 < self.far_calls[c] < self.lost_calls[c] for c in never)
+        return all(0 < self.far_calls[c] < self.lost_calls[c] for c in self._never)
 
     def _with_way_out(self, failure: Failure, query: Query | None, reply: Reply) -> str:
         """Return the message, and what to set where failures are to be expected."""
@@ -240,13 +244,13 @@ class FailureHandler(FailureCounts):
                 printable(failure.message),
             )
 
-    def _count_points(self, reply: Reply, *, is_far: bool) -> None:
+    def _count_points(self, reply: Reply, *, is_too_far: bool) -> None:
         """Count the points of a reply; a step too far says nothing of the others."""
         self._settle()
         failed = np.any(_unknown(reply), axis=1)
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
-        if is_far:
+        if is_too_far:
             return
         for one in failed.tolist():
             self.in_a_row = self.in_a_row + 1 if one else 0
@@ -319,14 +323,23 @@ def _unknown(reply: Reply) -> BoolArray:
     return unknown
 
 
+def _known(reply: Reply) -> tuple[BoolArray, BoolArray]:
+    """Return which losses and which constraints are known at the base point."""
+    known = ~_unknown(reply)[0]
+    n_losses = reply.losses.shape[1]
+    return known[:n_losses], known[n_losses:]
+
+
+def _is_lost(reply: Reply) -> bool:
+    """Whether most of what was asked at the base point is not known."""
+    return any(len(kept) and 2 * kept.sum() <= len(kept) for kept in _known(reply))
+
+
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
     """Leave out the losses and constraints that are not known at the base point."""
-    lost = _unknown(reply)[0]
-    n_losses = reply.losses.shape[1]
-    losses, constraints = ~lost[:n_losses], ~lost[n_losses:]
-    for kept in (losses, constraints):
-        if len(kept) and 2 * np.count_nonzero(kept) < len(kept) + 1:
-            raise RejectedPointError(reply.failures[0].message)
+    if _is_lost(reply):
+        raise RejectedPointError(reply.failures[0].message)
+    losses, constraints = _known(reply)
     reply = reply._replace(
         losses=reply.losses[:, losses],
         constraints=reply.constraints[:, constraints],

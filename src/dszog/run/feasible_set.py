@@ -33,7 +33,13 @@ def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
     if not isinstance(method, FeasibleMethod):
         return method, []
     if method.domain is not None:
-        _check_beside(problem, type(method).__name__)
+        beside = "bounds" if problem.size.has_bounds else "x_scale"
+        if problem.size.has_bounds or (problem.x_scale != 1.0).any():
+            raise InputError(
+                f"{type(method).__name__}: `domain` is all that the iterates keep, in "
+                f"the variables as they are, got {beside} beside it. Put the bounds "
+                "into the domain, scale the variables yourself, or leave `domain` out."
+            )
         if problem.constraints is None:
             return method, []
         return method, [
@@ -60,17 +66,6 @@ def check_policy(method: Any, on_failure: str) -> None:
             f"minimize: with per_sample=True {name} asks for each loss once, so that "
             f"nothing can be left out: on_failure={on_failure!r} cannot work. Use "
             "shared directions, or on_failure='raise'."
-        )
-
-
-def _check_beside(problem: Problem, name: str) -> None:
-    """Refuse what a feasible set that was given could not take into account."""
-    beside = "bounds" if problem.size.has_bounds else "x_scale"
-    if problem.size.has_bounds or (problem.x_scale != 1.0).any():
-        raise InputError(
-            f"{name}: `domain` is all that the iterates keep, in the variables as they "
-            f"are, got {beside} beside it. Put the bounds into the domain, scale the "
-            "variables yourself, or leave `domain` out."
         )
 
 
@@ -121,7 +116,6 @@ class _Builder:
         ball: Ball = "none" if method.ball == "auto" else method.ball
         bounds = BoxRows(self._problem.size.lower, self._problem.size.upper)
         constraints = LinearisedSet(
-            dim=self._problem.dim,
             indices=np.concatenate(self._nonlinear),
             families=tuple(self._families) or (bounds,),
             trust_radius=method.trust_radius,

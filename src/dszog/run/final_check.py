@@ -10,9 +10,9 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import Checker, certificate_merit, suspects_of
 from dszog.methods.policy import penalty_of
 from dszog.problem import Problem
+from dszog.run.checker import Checker, certificate_merit, suspects_of
 from dszog.run.loop import Outcome
 from dszog.run.meter import Limits, Meter
 from dszog.status import Status
@@ -100,9 +100,7 @@ class FinalCheck:
         self.meter.kept = max(self.meter.kept, needed)  # not for asking again
         try:
             for x in filter(all_finite, (last, *others)):
-                bar = math.inf
-                if best is not None:
-                    bar = certificate_merit(best, penalty)
+                bar = math.inf if best is None else certificate_merit(best, penalty)
                 found = checker.check(
                     x,
                     suspects,
@@ -196,9 +194,8 @@ class FinalCheck:
         if self.problem.by_name:
             return best
         if self._costs_too_much(n):
-            made = "dszog.Problem(fun, constraints, dim)"
-            note = f"not computed; dszog.certify({made}, result.x) does it for {n:,} "
-            note += "queries"
+            certify = "dszog.certify(dszog.Problem(fun, constraints, dim), result.x)"
+            note = f"not computed; {certify} does it for {n:,} queries"
             return replace(best, note=note)
         return checker.with_stationarity(
             best,
@@ -209,7 +206,6 @@ class FinalCheck:
         )
 
     def _costs_too_much(self, n_slopes: int) -> bool:
-        """Whether gradients at the result take too many queries."""
         total = self.limits.queries or self.meter.n_queries
         return n_slopes > STATIONARITY_SHARE * total
 

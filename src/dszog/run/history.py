@@ -100,7 +100,6 @@ class History:
             self._rows = [row for row in self._rows if not row[0] % self._stride]
 
     def columns(self) -> dict[str, FloatArray]:
-        """Return the recorded rows as one array per column."""
         return dict(zip(self.COLUMNS, self._table().T, strict=True))
 
     def known(self, name: str) -> FloatArray:
@@ -140,7 +139,6 @@ class History:
         return np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))
 
     def rows(self) -> Rows:
-        """Return all rows, as a value."""
         return Rows(stride=self._stride, table=self._table())
 
     def go_on_from(self, rows: Rows) -> None:

@@ -190,7 +190,6 @@ def _takes_unknown(state: State) -> bool:
 
 
 def step(policy: Policy, position: Position, moved: State, info: Info) -> Position:
-    """Return the position after a step to another state."""
     last_good, average, _, violation, n_done, _, digest, first, seen = position
     n_done += 1
     average = policy.averaged(average, moved, n_done)
@@ -277,7 +276,6 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
 
 
 def _is_early(end: Limits, meter: Meter) -> bool:
-    """Whether a good part of the time is left."""
     return end.time is not None and meter.elapsed < (1.0 - TIME_LEFT) * end.time
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dszog.contract import Cost, ProblemSize, Query, Reply, cost, no_steps
+from dszog.contract import Cost, Evaluate, ProblemSize, Query, Reply, cost, no_steps
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.contract.query import filled, unknown_parts
 from dszog.errors import DszogError, PurityWarning
@@ -115,8 +115,6 @@ class Repeats:
 
 OTHER_VALUE = "a function gave another value when it was asked the same again"
 
-Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -128,20 +126,15 @@ class Limits:
 
     def part_way(self, start: Limits, share: float) -> Limits:
         """Return the limits that lie this share of the way from `start` to here."""
-
-        def between(first: float | None, last: float | None) -> float | None:
-            if last is None:
-                return None
-            first = first or 0.0
-            return last if share == 1.0 else first + share * (last - first)
-
-        iterations = between(start.iterations, self.iterations)
-        queries = between(start.queries, self.queries)
-        return Limits(
-            iterations=None if iterations is None else round(iterations),
-            queries=None if queries is None else round(queries),
-            time=between(start.time, self.time),
-        )
+        if share == 1.0:
+            return self
+        ends: dict[str, Any] = {}
+        for name, last in asdict(self).items():
+            if last is not None:
+                first = getattr(start, name) or 0.0
+                end = first + share * (last - first)
+                ends[name] = end if name == "time" else round(end)
+        return Limits(**ends)
 
 
 class Replayed(NamedTuple):
@@ -192,7 +185,7 @@ class Meter(Counts):
 
     def __init__(
         self,
-        answer: Answer,
+        answer: Evaluate,
         size: ProblemSize,
         max_queries: int | None = None,
         failures: FailureHandler | None = None,
@@ -368,7 +361,6 @@ class Meter(Counts):
         return self.lost_before + (0 if self._log is None else self._log.n_lost)
 
     def counts(self) -> Counts:
-        """Return the counts as they are now, as a value."""
         return counts_of(Counts, self, lost_before=self.n_lost, seconds=self.elapsed)
 
     def go_on_from(self, counts: Counts) -> None:
@@ -386,7 +378,6 @@ class Meter(Counts):
         return True
 
     def note(self, info: Info) -> None:
-        """Count an iteration and what went on in it."""
         self.n_iterations += info.is_step
         self.n_inner += info.n_inner
         if info.events:

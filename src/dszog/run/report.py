@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import heaviest_first
-from dszog.methods.dszog import HIGHEST_PENALTY
 from dszog.methods.policy import penalty_of
+from dszog.run import verdict
 from dszog.run.accounting import Costs, Ledger
+from dszog.run.checker import heaviest_first
 from dszog.run.history import History
 from dszog.run.loop import Outcome
 from dszog.run.meter import OTHER_VALUE, Meter
 from dszog.run.result import Result
 from dszog.run.run import Job, Run
-from dszog.run.verdict import (
-    Way,
-    advice,
-    ending_sentence,
-    is_success,
-    on_events,
-    on_first_order,
-    on_set,
-    on_signs,
-    on_start,
-    on_violations,
-)
 from dszog.status import Status
 
 MOST_CASES_NAMED = 3  # of a limit; of more the worst and their number
@@ -50,10 +39,8 @@ class Report:
         """Return the result of a run that ended so, with this evidence."""
         position, tolerance = outcome.position, self.job.constraint_tol
         problem, method, meter = self.job.problem, run.method, self.meter
-        converges = hasattr(method, "first_order")  # and knows its last iterate
-        last = problem.unscaled(position.state.x)
-        slopes = None
-        if converges and np.array_equal(certificate.x, last):
+        last, slopes = problem.unscaled(position.state.x), None
+        if hasattr(method, "first_order") and np.array_equal(certificate.x, last):
             known = method.first_order(position.state)
             certificate = replace(certificate, first_order=known)
             slopes = method.gradient(position.state)
@@ -62,7 +49,7 @@ class Report:
         shown = [certificate.feasibility.worst_indices]
         shown += [heaviest_first(weights)[:N_NAMED], *(multipliers or ())[:1]]
         way = self._facts(run, outcome, certificate)
-        success = is_success(status, certificate, tolerance, way, converges=converges)
+        success = verdict.is_success(status, certificate, tolerance, way)
         if status == Status.CONVERGED and not success:  # 0 stands for success in SciPy
             status = Status.UNCONFIRMED
         is_feasible = (
@@ -70,7 +57,7 @@ class Report:
         )
         if status == Status.LEAST_VIOLATION and is_feasible:  # the models were wrong
             status = Status.STALLED
-        message = self._message(run, status, outcome, certificate, is_start=is_start)
+        message = self._message(run, status, outcome, certificate, way, is_start)
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
@@ -99,7 +86,9 @@ class Report:
             is_start=is_start,
         )
 
-    def _facts(self, run: Run, outcome: Outcome, certificate: Certificate) -> Way:
+    def _facts(
+        self, run: Run, outcome: Outcome, certificate: Certificate
+    ) -> verdict.Way:
         """Return what advice needs to know of how the run went."""
         start, objective = self.job.problem.unscaled(run.start), math.nan
         known = self.history.known("sampled_objective")
@@ -112,12 +101,14 @@ class Report:
         penalty = penalty_of(run.method, outcome.position.state)
         if hasattr(run.method, "penalty_at"):  # nobody else is to set it
             penalty = math.nan
-        return Way(
+        domain = getattr(run.method, "domain", None)
+        return verdict.Way(
+            converges=hasattr(run.method, "first_order"),
+            knows_set=domain is None or getattr(domain, "n_named", 0) > 0,
             distance=distance,
             gain=abs(certificate.objective - objective),
             is_falling=self.history.is_falling,
             penalty=None if math.isnan(penalty) else penalty,
-            highest=HIGHEST_PENALTY,
             responds=self.history.responds_to_penalty,
             has_step=hasattr(run.method, "step_size"),
             has_own_step="step_size" in self.job.fixed,
@@ -139,28 +130,21 @@ class Report:
         known, name = certificate.first_order, self.job.problem.name
         if known is None:
             return ()
-        heaviest = heaviest_first((known.indices, known.multipliers))
+        heaviest = heaviest_first((known.indices, known.multipliers)).tolist()
         simulator = self.job.problem.simulator
-        if simulator is not None:
-            limits = heaviest % simulator.n_limits
-            _, first, which, counts = np.unique(
-                limits, return_index=True, return_inverse=True, return_counts=True
-            )
-            is_first = np.zeros(len(heaviest), dtype=bool)
-            is_first[first] = True
-            order = np.argsort(~is_first, kind="stable")
-            told = [
-                (name("constraint", int(heaviest[k])), int(counts[which[k]]))
-                for k in order
-                if is_first[k] or counts[which[k]] <= MOST_CASES_NAMED
-            ]
-            return tuple(
-                text if n <= MOST_CASES_NAMED else f"{text} (and in {n - 1:,} others)"
-                for text, n in told
-            )
-        return tuple(
-            name("constraint", j) or f"constraint {j:,}" for j in heaviest.tolist()
-        )
+        if simulator is None:
+            return tuple(name("constraint", j) or f"constraint {j:,}" for j in heaviest)
+        counts = Counter(j % simulator.n_limits for j in heaviest)
+        first: dict[int, str] = {}  # of each limit
+        others = []
+        for j in heaviest:
+            limit, text = j % simulator.n_limits, name("constraint", j)
+            if counts[limit] > MOST_CASES_NAMED:
+                text = f"{text} (and in {counts[limit] - 1:,} others)"
+            elif limit in first:
+                others.append(text)
+            first.setdefault(limit, text)
+        return (*first.values(), *others)
 
     def _costs(self) -> Costs:
         meter, ledger = self.meter, self.ledger
@@ -190,25 +174,21 @@ class Report:
         status: Status,
         outcome: Outcome,
         certificate: Certificate,
-        *,
+        way: verdict.Way,
         is_start: bool,
     ) -> str:
-        problem, way = self.job.problem, self._facts(run, outcome, certificate)
-        # Whether all that the iterates keep to are the problem's own constraints.
-        domain = getattr(run.method, "domain", None)
-        knows_set = domain is None or getattr(domain, "n_named", 0) > 0
-        tolerance = self.job.constraint_tol
+        problem, tolerance = self.job.problem, self.job.constraint_tol
         sentences = [
-            outcome.sentence or ending_sentence(status, way),
+            outcome.sentence or verdict.ending_sentence(status, way),
             *([outcome.problem] if outcome.problem else []),
             *run.notes,
-            *on_events(self.ledger.events + self.meter.events),
-            *on_set(problem, run.method, self.meter, certificate),
-            *(on_start(status) if is_start else []),
+            *verdict.on_events(self.ledger.events + self.meter.events),
+            *verdict.on_set(problem, run.method, self.meter, certificate),
+            *(verdict.on_start(status) if is_start else []),
             f"Of the result, {certificate.feasibility}.",
-            *on_first_order(status, certificate),
-            *on_signs(problem, certificate, way),
-            *on_violations(problem, certificate.feasibility, tolerance),
-            *advice(status, certificate, way, tolerance, knows_set=knows_set),
+            *verdict.on_first_order(status, certificate),
+            *verdict.on_signs(problem, certificate, way),
+            *verdict.on_violations(problem, certificate.feasibility, tolerance),
+            *verdict.advice(status, certificate, way, tolerance),
         ]
         return " ".join(sentences)

@@ -159,9 +159,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     def evidence(self) -> list[tuple[str, str]]:
         """Return what the result rests on, as names and texts."""
         lines = str(self.certificate).splitlines()
-        rows = [
-            (str(name), text) for name, text in (line.split(None, 1) for line in lines)
-        ]
+        rows = [(name, text) for name, text in (line.split(None, 1) for line in lines)]
         costs, failures = self.costs, self.failures
         work = (
             f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
@@ -176,17 +174,17 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             )
             again = "made again (a constraint that is drawn twice is evaluated twice)"
         rows.append(("work", work))
-        if costs.n_lost or costs.n_retried:
-            beside = []
-            if costs.n_lost:
-                beside.append(
-                    f"{costs.n_lost:,} queries of earlier processes that are not used "
-                    "here (cut short, or the check of an earlier result)"
-                )
-            if costs.n_retried:
-                beside.append(f"{costs.n_retried:,} {again}")
-            counts = "; they count against max_queries"
-            rows.append(("beside", ", and ".join(beside) + counts))
+        beside = []
+        if costs.n_lost:
+            beside.append(
+                f"{costs.n_lost:,} queries of earlier processes that are not used here "
+                "(cut short, or the check of an earlier result)"
+            )
+        if costs.n_retried:
+            beside.append(f"{costs.n_retried:,} {again}")
+        if beside:
+            said = f"{', and '.join(beside)}; they count against max_queries"
+            rows.append(("beside", said))
         if failures.n_failed:
             points = f"{failures.n_failed:,} of {failures.n_points:,} points"
             rows.append(("failures", f"{points} ({failures.policy})"))

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dszog._log import LOGGER
-from dszog.contract import ProblemSize
+from dszog.contract import Evaluate, ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.interrupts import Interrupts
 from dszog.problem import Problem
 from dszog.run.failures import OnFailure
 from dszog.run.history import Callback, Counts, FailureCounts, Rows, SubproblemCounts
 from dszog.run.loop import Position
-from dszog.run.meter import Answer, Limits, ReplyLog
+from dszog.run.meter import Limits, ReplyLog
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,7 +103,7 @@ class Job:
     limits: Limits
     constraint_tol: float
     seed: int
-    answer: Answer  # the evaluator
+    answer: Evaluate  # the evaluator
     callbacks: Sequence[Callback] = ()
     on_failure: OnFailure = "raise"
     weights: tuple[IntArray, FloatArray] | None = None

@@ -30,7 +30,7 @@ from dszog.run.loop import Outcome, Position, advance
 from dszog.run.meter import Limits, Meter, Repeats, ReplayOverError, ReplyLog
 from dszog.run.report import Report
 from dszog.run.result import Result
-from dszog.run.run import Job, Run
+from dszog.run.run import Job, Run, Saver
 from dszog.run.verdict import on_sizes
 from dszog.status import Status
 
@@ -183,7 +183,6 @@ class Solver:
     def _begun(
         self, method: Any, notes: tuple[str, ...], attempt: int = 0, digest: bytes = b""
     ) -> Run:
-        """Return the beginning of a run from the start."""
         job, size, limits = self._job, self._size, self._job.limits
         meter, most = self.meter, self._check.set_aside(limits)
         now = Limits(
@@ -235,7 +234,6 @@ class Solver:
         return self._round_from(run, run.round + 1, run.ends)
 
     def _round_from(self, run: Run, number: int, ends: tuple[Limits, ...]) -> Run:
-        """Return the beginning of a round where a run is."""
         planned, last = self._planned(run.method, ends[number]), run.position
         position = Position.at(
             planned.new_round(last.state), last.last_good, last.digest, last.seen
@@ -333,10 +331,12 @@ class Solver:
             self.meter.n_queries,
         )
         self._check_not_used_up(saver.place)
-        self._open_journal()
+        journal = self._open_journal(saver)
         if run.limits == self._job.limits:
             return run
-        return self._with_other_limits(run)
+        run = self._now(self._replay_rounds(run, journal))
+        self._check_not_used_up(saver.place)
+        return self._to_other_limits(run)
 
     def _check_not_used_up(self, place: str) -> None:
         """Refuse to go on with fewer queries than were used: nothing could be said."""
@@ -349,46 +349,40 @@ class Solver:
                 "begin anew."
             )
 
-    def _open_journal(self) -> None:
+    def _open_journal(self, saver: Saver) -> ReplyLog:
         """Replay what the journal holds, then append to it."""
-        if self._job.saver is not None:
-            self._journal = self._job.saver.log(
-                is_timed=self._job.limits.time is not None
-            )
-            self.meter.keep_on(self._journal)
+        self._journal = saver.log(is_timed=self._job.limits.time is not None)
+        self.meter.keep_on(self._journal)
+        return self._journal
 
-    def _with_other_limits(self, run: Run) -> Run:
-        """Go as far as the earlier process went, then begin a round to the new end.
+    def _replay_rounds(self, run: Run, journal: ReplyLog) -> Run:
+        """Go as far as the earlier process went, under its limits."""
+        journal.stops_after_replay = True
+        try:
+            while True:
+                self._run, self._position = run, run.position
+                outcome = self._round(run)
+                if outcome.status == Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+                more = run.round + 1 < len(run.ends)
+                if outcome.status not in ROUND_OVER or not more:
+                    break
+                run = self._next_round(run, outcome)
+        except ReplayOverError:
+            pass
+        journal.stops_after_replay = False
+        journal.drop()
+        return run
 
-        The journal holds answers to questions of the old rounds, so it is replayed
-        under the old limits first.
-        """
-        if self._journal is not None:
-            self._journal.stops_after_replay = True
-            self._run, self._position = run, run.position
-            try:
-                while True:
-                    outcome = self._round(run)
-                    if outcome.status == Status.INTERRUPTED:
-                        raise KeyboardInterrupt
-                    more = run.round + 1 < len(run.ends)
-                    if outcome.status not in ROUND_OVER or not more:
-                        break
-                    run = self._next_round(run, outcome)
-                    self._run, self._position = run, run.position
-            except ReplayOverError:
-                pass
-            self._journal.stops_after_replay = False
-            self._journal.drop()
-        if self._job.saver is not None:
-            self._check_not_used_up(self._job.saver.place)
+    def _to_other_limits(self, run: Run) -> Run:
+        """Return the beginning of a round from where a run is to the new end."""
         end = self._check.set_aside(self._job.limits)
         notes = list(self._job.notes)  # the method and why it was chosen, once
         is_told = any(note.startswith(OF_METHOD) for note in notes)
         for note in run.notes:
             if note not in notes and not (is_told and note.startswith(OF_METHOD)):
                 notes.append(note)
-        run = replace(self._now(run), limits=self._job.limits, notes=tuple(notes))
+        run = replace(run, limits=self._job.limits, notes=tuple(notes))
         return self._round_from(run, 0, (end,))
 
     def _now(self, run: Run) -> Run:
@@ -417,7 +411,7 @@ class Solver:
         n_done = self.meter.n_iterations
         LOGGER.info("Saved to %s at iteration %d.", saver.place, n_done)
         if self._journal is None:
-            self._open_journal()
+            self._open_journal(saver)
 
     def _x0(self) -> FloatArray:
         return self._size.clip(self._job.problem.scaled(self._job.problem.x0))

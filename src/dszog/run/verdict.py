@@ -13,6 +13,7 @@ from dszog.contract import Query, Reply
 from dszog.evidence.certificate import EXCEEDED, Certificate, Feasibility
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods.base import BALANCED
+from dszog.methods.dszog import HIGHEST_PENALTY
 from dszog.problem import Problem
 from dszog.run.meter import Meter
 from dszog.status import Status
@@ -29,11 +30,15 @@ LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
 class Way:
     """What is known of how a run went, beside where it ended."""
 
+    converges: bool = False  # whether the method knows when it has converged
+    # Whether all that the iterates keep to are the problem's own constraints: else the
+    # certificate does not know the set.
+    knows_set: bool = True
     distance: float = 0.0  # between the start and the result
     gain: float = math.nan  # how far the objectives there are apart, if that is known
     is_falling: bool = False  # whether the objective still fell at the end
     penalty: float | None = None  # the last one, where the method has one
-    highest: float = math.inf  # penalty that is sensible in problems of order one
+
     responds: bool = True  # whether violations fell when the penalty was raised
     has_step: bool = True  # of a size that can be set
     has_own_step: bool = False  # whether the caller set the step size
@@ -51,19 +56,17 @@ def is_success(
     certificate: Certificate,
     constraint_tol: float,
     way: Way,
-    *,
-    converges: bool = False,
 ) -> bool:
     """Decide, in this one place, whether a run was a success.
 
     It was if it ended as planned, fresh values at the returned point are known and
     finite throughout, no checked constraint is violated by more than the tolerance, and
-    the point is shown to be near to optimal: by a method that `converges` and has done
+    the point is shown to be near to optimal: by a method that converges and has done
     so, by the evidence where methods do not know. Slopes alone are no evidence: without
     constraints they vanish on every saddle.
     """
     is_optimal = status == Status.CONVERGED
-    if not is_optimal and not converges and certificate.feasibility.n_constraints:
+    if not is_optimal and not way.converges and certificate.feasibility.n_constraints:
         is_optimal = not _on_optimality(certificate, way, "")
     return bool(
         is_optimal
@@ -109,22 +112,17 @@ def advice(
     certificate: Certificate,
     way: Way,
     constraint_tol: float,
-    *,
-    knows_set: bool = True,
 ) -> list[str]:
-    """Return what to do about a run that was no success, or not shown to be the best.
-
-    With `knows_set` False the method kept to a set that the certificate does not know.
-    """
+    """Return what to do about a run that was no success, or not shown to be best."""
     sentences = []
     if status == Status.DIVERGED:
         sentences.append(_against_divergence(way))
-    if status == Status.UNBOUNDED:
+    elif status == Status.UNBOUNDED:
         sentences.append(
             "Give bounds, or look at the signs of the objective and the constraints "
             "(SciPy's 'ineq' means fun(x) >= 0)."
         )
-    if status == Status.TOO_MANY_FAILURES:
+    elif status == Status.TOO_MANY_FAILURES:
         lower = ", or lower step_size" if way.has_step else ""
         sentences.append(
             "See result.failures for where and why; start where the functions can be "
@@ -168,7 +166,7 @@ def advice(
         sentences.append(_against_violation(status, feasibility, way, constraint_tol))
     elif status == Status.CONVERGED:
         pass  # the method has looked at that itself
-    elif knows_set and status.is_planned:
+    elif way.knows_set and status.is_planned:
         more = "" if status == Status.STALLED else ": give a larger budget"
         sentences += _on_optimality(certificate, way, more)
     return sentences
@@ -192,28 +190,25 @@ def ending_sentence(status: Status, way: Way) -> str:
 
 def _on_lost_cases(found: Feasibility, way: Way, constraint_tol: float) -> str:
     """Return what is known beside the cases that could not be simulated."""
-    others = "The others are kept to within the tolerance."
     if len(found.lost_calls) == found.n_calls_made:
         return "Start where they can be, and see result.failures for why they failed."
+    said = "The others are kept to within the tolerance."
     if found.worst_value > constraint_tol:
-        others = f"Of the others the worst is violated by {found.worst_value:.3g}."
-    if not way.never:
+        said = f"Of the others the worst is violated by {found.worst_value:.3g}."
+    n = len(way.never)
+    if not n:
         return (
-            f"{others} Those did give values elsewhere: see result.failures, start "
+            f"{said} Those did give values elsewhere: see result.failures, start "
             "where they do, or give bounds that keep the run there."
         )
-    named = ", ".join(way.never[:3]) + (", ..." if len(way.never) > 3 else "")
-    n = len(way.never)
+    named = ", ".join(way.never[:3]) + (", ..." if n > 3 else "")
+    said += f" {n:,} {'case' if n == 1 else 'cases'} never gave a value ({named})"
     if not way.is_spread:
         return (
-            f"{others} {n:,} {'case' if n == 1 else 'cases'} never gave a value "
-            f"({named}), but all were asked for at one design or close to it: start "
+            f"{said}, but all were asked for at one design or close to it: start "
             "elsewhere, and see result.failures for why."
         )
-    return (
-        f"{others} {n:,} {'case' if n == 1 else 'cases'} never gave a value ({named}): "
-        "see result.failures for why; leave out what cannot be simulated."
-    )
+    return f"{said}: see result.failures for why; leave out what cannot be simulated."
 
 
 def _against_divergence(way: Way) -> str:
@@ -248,7 +243,7 @@ def _against_violation(
             f"{_worst(found)}. If they do not, give a "
             "larger budget, or scale the variables and functions to order one."
         )
-    if penalty >= way.highest:
+    if penalty >= HIGHEST_PENALTY:
         return (
             f"{above}give a larger budget, or scale the variables and functions to "
             f"order one. The penalty ended at {penalty:g}, and a larger one would "
@@ -256,7 +251,7 @@ def _against_violation(
             "contradict each other."
         )
     factor = min(max(2.0 * found.maxcv / max(constraint_tol, 1e-12), 2.0), 100.0)
-    wanted = float(f"{min(factor * penalty, way.highest):.1g}")
+    wanted = float(f"{min(factor * penalty, HIGHEST_PENALTY):.1g}")
     how = f": options={{'penalty': {wanted:g}}}" if way.takes_options else ""
     return (
         f"{above}give a larger budget, or set the penalty (it ended at {penalty:g}) "
@@ -329,13 +324,7 @@ MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 
 
 def on_events(events: Counter[str]) -> list[str]:
-    """Return what should not have happened, and how often it did.
-
-    Examples
-    --------
-    >>> on_events(Counter({"a solver was slow": 2}))
-    ['A solver was slow (2 times).']
-    """
+    """Return what should not have happened, and how often it did."""
     return [
         f"{event[0].upper()}{event[1:]}{f' ({n} times)' if n > 1 else ''}."
         for event, n in sorted(events.items())

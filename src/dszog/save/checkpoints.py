@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dszog._version import VERSION
 from dszog.contract import Cost, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
@@ -31,14 +30,13 @@ from dszog.save.encoding import (
     settings_of,
     with_settings,
 )
-from dszog.save.fingerprint import defaults, differences
+from dszog.save.fingerprint import defaults, differences, surroundings
 from dszog.save.journal import (
     Answered,
     Asked,
     Lost,
-    pack_answered,
-    pack_asked,
-    pack_lost,
+    Record,
+    pack,
     question,
     unpack,
 )
@@ -92,8 +90,7 @@ class Recorder:
         open_question: Asked | None = None
         n_retried = 0
         for journal in self._store.chain:
-            for number in range(len(journal.places)):
-                record = unpack(journal.content(number))
+            for record in map(unpack, journal.records()):
                 if isinstance(record, Lost):
                     if open_question is None:
                         self.n_lost += record.n_queries
@@ -128,7 +125,7 @@ class Recorder:
         if asked >= 0:
             # A look at the result, after which the run went on all the same.
             while self._next is not None and self._next.asked.in_check:
-                self._lose()
+                self._lose(self._next)
         if self._next is None:
             if self.stops_after_replay and asked >= 0:
                 raise ReplayOverError
@@ -170,25 +167,29 @@ class Recorder:
     def drop(self) -> None:
         """Count all replies that were not replayed as lost."""
         while self._next is not None:
-            self._lose()
+            self._lose(self._next)
 
-    def _lose(self) -> None:
-        if self._next is not None:
-            self.n_lost += self._next.n_queries
+    def _lose(self, pair: _Pair) -> None:
+        self.n_lost += pair.n_queries
         self._advance()
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
         """Take note of queries before they are answered."""
         self.has_asked = True
-        self._store.append(pack_asked(charged, question(queries), elapsed))
+        self._note(
+            Asked(charged.losses, charged.constraints, question(queries), elapsed)
+        )
 
     def retried(self, n_queries: int) -> None:
         """Take note of queries that are about to be made again."""
-        self._store.append(pack_lost(n_queries))
+        self._note(Lost(n_queries))
 
     def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
         """Take note of the answers, before anybody uses them."""
-        self._store.append(pack_answered(replies, spent, elapsed))
+        self._note(Answered(elapsed, spent, replies))
+
+    def _note(self, record: Record) -> None:
+        self._store.append(pack(record))
 
 
 NOTED, WORKERS, NAMES = "calls to learn sizes", "workers", "names"
@@ -206,7 +207,7 @@ class Checkpoints:
     method: Any  # as given, before a run changes it
     seed: int | None  # None if none was given
     fingerprint: dict[str, str]
-    surroundings: dict[str, str]
+    surroundings: dict[str, str] = field(default_factory=surroundings)
     n_noted: int = 0  # calls to learn sizes that the folder has a note of
     names_of: Callable[..., dict[int, str]] = lambda *_: {}  # of constraints
     pool: Any = None  # of workers, which counts what each has done
@@ -245,13 +246,12 @@ class Checkpoints:
             about[NOTED] = self.n_noted  # and are in its counts
         method, planned = settings_of(run.method), settings_of(run.planned)
         content = replace(run, method=method, planned=planned)
-        weights = run.method.weights(run.position.state)
-        self.store.save(about | self._work() | self._names(*weights), content)
+        heaviest, _ = heaviest_of(*run.method.weights(run.position.state))
+        self.store.save(about | self._work() | self._names(heaviest), content)
 
     def end(self, result: Result, said: str = "") -> None:
         """Leave word of how the run ended, for those who look at its folder."""
-        indices, weights = result.weights
-        heaviest = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
+        indices, weights = heaviest_of(*result.weights)
         told = Ending(
             said=said or result.verdict,
             success=bool(result.success) and not said,
@@ -266,18 +266,17 @@ class Checkpoints:
                 seconds=result.costs.time,
             ),
             history=Rows(stride=1, table=np.column_stack([*result.history.values()])),
-            indices=indices[heaviest].astype(np.int64),
-            weights=weights[heaviest].astype(float),
+            indices=indices.astype(np.int64),
+            weights=weights.astype(float),
         )
         with suppress(CheckpointError):  # nobody's result is lost for it
             facts = {"kind": "end", "mark": self.store.mark, **self._work()}
-            facts |= self._names(indices, weights)
-            self.store.write(END, pack_value(facts, told, VERSION))
+            facts |= self._names(indices)
+            self.store.write(END, pack_value(facts, told))
 
-    def _names(self, indices: IntArray, weights: FloatArray) -> dict[str, Any]:
+    def _names(self, indices: IntArray) -> dict[str, Any]:
         """Return the names of the constraints that weigh most, if they have any."""
-        heaviest = indices[np.argsort(-weights, kind="stable")[:N_HEAVIEST]]
-        named = self.names_of(heaviest).items()
+        named = self.names_of(indices).items()
         return {NAMES: {str(j): name[:MAX_NAME] for j, name in named}} if named else {}
 
     def _work(self) -> dict[str, Any]:
@@ -339,6 +338,12 @@ class Checkpoints:
                 CheckpointWarning,
                 stacklevel=2,
             )
+
+
+def heaviest_of(indices: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the constraints that weigh most, the heaviest first, and their weights."""
+    order = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
+    return indices[order], weights[order]
 
 
 def _short(name: str) -> str:

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from dszog._version import VERSION
 from dszog.errors import CheckpointError
 from dszog.save.files import read_whole
 
@@ -44,14 +45,10 @@ _HASH = 32
 _KINDS = {"<f8": np.float64, "<i8": np.int64, "|u1": np.uint8}
 _CODES = {np.dtype(kind): code for code, kind in _KINDS.items()}
 _VERSION = frozenset("0123456789abcdefghijklmnopqrstuvwxyz.+-")
-_VERSION = frozenset("0123456789abcdefghijklmnopqrstuvwxyz.+-")
 
 
-def pack(
-    facts: dict[str, Any], arrays: Sequence[np.ndarray[Any, Any]], library: str
-) -> list[bytes]:
-    """Return the pieces of a file that holds facts (of JSON) and arrays."""
-    # Arrays are float64, int64 or uint8.
+def pack(facts: dict[str, Any], arrays: Sequence[np.ndarray[Any, Any]]) -> list[bytes]:
+    """Return the pieces of a file of facts (of JSON) and float64, int64 or uint8."""
     table = [[_CODES[array.dtype], list(array.shape)] for array in arrays]
     header = dump_json({"facts": facts, "arrays": table})
     if len(header) > MAX_HEADER:
@@ -59,7 +56,7 @@ def pack(
             f"A checkpoint's header may have {MAX_HEADER} bytes, got {len(header)}. "
             "This is a bug in dszog: please report it."
         )
-    prefix = _PREFIX.pack(MAGIC, FORMAT, library.encode("ascii"), len(header))
+    prefix = _PREFIX.pack(MAGIC, FORMAT, VERSION.encode("ascii"), len(header))
     pieces = [prefix, header]
     for array in arrays:
         code = _CODES[array.dtype]

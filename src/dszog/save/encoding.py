@@ -33,7 +33,7 @@ from dszog.methods.accszofw import AcceleratedState
 from dszog.methods.base import FirstOrder, Noise
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
-from dszog.methods.sampled_sqp import parts as sampled_sqp
+from dszog.methods.sampled_sqp.state import PARTS as SQP_PARTS
 from dszog.methods.slope_models import SlopesState
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.start import StartPass
@@ -62,7 +62,7 @@ TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Run, Limits, Position, Rows, Ending, SizeNote, *COUNTS),
-        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
+        *(*STATES, StartPass, *SQP_PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
 """Every class that a checkpoint or a result may hold, by name."""
@@ -76,11 +76,11 @@ ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a
 Arrays = list[np.ndarray[Any, Any]]
 
 
-def pack_value(facts: dict[str, Any], value: Any, library: str) -> list[bytes]:
+def pack_value(facts: dict[str, Any], value: Any) -> list[bytes]:
     """Return the pieces of a file that holds facts (of JSON) and a value."""
     arrays: Arrays = []
     tree = np.frombuffer(dump_json(encode(value, arrays)), dtype=np.uint8)
-    return pack(facts, [tree, *arrays], library)
+    return pack(facts, [tree, *arrays])
 
 
 def value_in(arrays: Arrays, size: ProblemSize) -> Any:
@@ -294,7 +294,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         return _alike(made.indices, made.penalties) and made.n_seen >= 0
     if isinstance(made, DISTRIBUTIONS):
         return made.n_constraints == size.n_constraints and _is_distribution(made)
-    if isinstance(made, sampled_sqp.PARTS):
+    if isinstance(made, SQP_PARTS):
         return made.fits(size)
     along = [getattr(made, name) for name in ALONG_X if hasattr(made, name)]
     fits = all(vector.shape == (size.dim,) for vector in along)
@@ -402,10 +402,10 @@ def with_settings(method: Any, settings: Any) -> Any:
             if name.startswith("method.")
         }
         return replace(method, method=with_settings(method.method, inner))
-    if settings["type"] != mine["type"]:
+    if not isinstance(settings["type"], str) or settings["type"] != mine["type"]:
         raise CheckpointError("it holds settings of another method")
     changes = {name: value for name, value in settings.items() if name != "type"}
     try:
         return replace(method, **changes)
-    except (DszogError, TypeError) as error:
+    except (DszogError, TypeError, ValueError) as error:
         raise CheckpointError(f"it holds settings that cannot be ({error})") from error

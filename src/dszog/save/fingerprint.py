@@ -12,6 +12,8 @@ import numpy as np
 import scipy
 
 from dszog import kernels
+from dszog._version import VERSION
+from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
 from dszog.problem import Problem
@@ -30,24 +32,32 @@ def fingerprint(
     weights: tuple[IntArray, FloatArray] | None,
 ) -> dict[str, str]:
     """Return all that decides how a run goes, but for the functions themselves."""
-    size = problem.size
-    given = {
-        "dim": size.dim,
-        "number of losses": size.n_losses,
-        "number of constraints": size.n_constraints,
+    given = facts_of(problem.size, method) | {
         "x0": print_of(problem.x0),
         "lower bounds": print_of(problem.lower),
         "upper bounds": print_of(problem.upper),
         "x_scale": print_of(problem.x_scale),
-        "gradient of the losses": size.has_gradient,
-        "jacobian of the constraints": size.has_jacobian,
         "tag": problem.tag,
         "constraint_tol": constraint_tol,
         "on_failure": on_failure,
         "weights": "none" if weights is None else print_of(*weights),
-        **{f"method {name}": value for name, value in settings_of(method).items()},
     }
     return {name: _short(repr(value)) for name, value in given.items()}
+
+
+def facts_of(size: ProblemSize, method: Any) -> dict[str, Any]:
+    """Return what is the same for a run and for a state of a method, its arrays aside.
+
+    InputError if the method is none of the library.
+    """
+    return {
+        "dim": size.dim,
+        "number of losses": size.n_losses,
+        "number of constraints": size.n_constraints,
+        "gradient of the losses": size.has_gradient,
+        "jacobian of the constraints": size.has_jacobian,
+        **{f"method {name}": value for name, value in settings_of(method).items()},
+    }
 
 
 def defaults(method: Any) -> dict[str, str]:
@@ -56,10 +66,10 @@ def defaults(method: Any) -> dict[str, str]:
     return {f"method {name}": _short(repr(value)) for name, value in known}
 
 
-def surroundings(library: str) -> dict[str, str]:
+def surroundings() -> dict[str, str]:
     """Return what the bits of a run may depend on beside that."""
     return {
-        "dszog": library,
+        "dszog": VERSION,
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "kernels": kernels.chosen().NAME,

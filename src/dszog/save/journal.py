@@ -13,14 +13,14 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dszog.contract import Cost, Failure, Query, Reply
+from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.errors import CheckpointError, CheckpointWriteError
 from dszog.save.container import dump_json, load_json
@@ -37,14 +37,6 @@ _HEAD = struct.Struct("<8sI16sqI")  # magic, format, run, generation, CRC
 _RECORD = struct.Struct("<II")  # length, CRC
 
 
-class Scan(NamedTuple):
-    """The whole records of a journal, and what follows them."""
-
-    places: list[tuple[int, int]]  # offset and length of each record's content
-    end: int  # of the last whole one
-    n_cut: int  # bytes after it
-
-
 class Journal:
     """The journal of one generation, open for reading and for appending.
 
@@ -53,111 +45,112 @@ class Journal:
     second at most, and no more than half a percent of the time goes into it.
     """
 
-    def __init__(self, handle: int, places: list[tuple[int, int]], end: int) -> None:
+    n_cut = 0  # bytes that were not whole when it was opened
+
+    def __init__(self, handle: int) -> None:
         self._handle = handle
-        self.places = places
-        self.n_bytes = end
+        self._places: list[tuple[int, int]] = []  # where each record is, how long
+        self.n_bytes = _HEAD.size
         self._is_torn = False  # whether something may lie behind the last whole record
         self._due = time.perf_counter() + SYNC_EVERY
 
     @classmethod
     def new(cls, path: Path, run: bytes, generation: int) -> Journal:
-        head = _head(run, generation)
-        try:
+        with _loud():
             handle = create(path)
-            os.pwrite(handle, head, 0)
+            os.pwrite(handle, _head(run, generation), 0)
             sync_folder(path.parent)
-        except OSError as error:
-            raise _failed(error) from error
-        return cls(handle, [], len(head))
+        return cls(handle)
 
     @classmethod
-    def open(cls, path: Path, run: bytes, generation: int) -> tuple[Journal, int]:
-        """Open a journal; cut off what is not whole, and return how many bytes."""
+    def open(cls, path: Path, run: bytes, generation: int) -> Journal:
+        """Open a journal, of which what is not whole is cut off."""
         handle = open_existing(path, write=True)
         if os.fstat(handle).st_nlink > 1:  # under its other names it is not ours
             os.close(handle)
             write_whole(path, [read_whole(path, _check_copy)])
             handle = open_existing(path, write=True)
+        journal = cls(handle)
         try:
-            size = os.fstat(handle).st_size
-            head = os.pread(handle, _HEAD.size, 0)
-            expected = _head(run, generation)
-            if head == expected:
-                found = scan(handle, size)
-            elif expected.startswith(head):  # torn while it was begun: nothing in it
-                os.pwrite(handle, expected, 0)
-                found = Scan([], len(expected), 0)
-            else:
-                raise CheckpointError("it belongs to another run, or is damaged")
-            if found.n_cut:
-                os.ftruncate(handle, found.end)
-                os.fsync(handle)
-        except OSError as error:
-            os.close(handle)
-            raise _failed(error) from error
-        except CheckpointError:
-            os.close(handle)
+            with _loud():
+                journal._check(_head(run, generation))
+        except BaseException:
+            journal.close()
             raise
-        return cls(handle, found.places, found.end), found.n_cut
+        return journal
 
-    def content(self, number: int) -> bytes:
-        offset, length = self.places[number]
-        try:
-            return os.pread(self._handle, length, offset)
-        except MemoryError as error:
-            raise CheckpointError(
-                f"A record of the journal has {length} bytes, more than fit into the "
-                "memory. Resume on a machine with more, or start again."
-            ) from error
+    def _check(self, expected: bytes) -> None:
+        """Find the whole records behind the head that is expected; cut off the rest."""
+        size = os.fstat(self._handle).st_size
+        head = os.pread(self._handle, _HEAD.size, 0)
+        if not expected.startswith(head):
+            raise CheckpointError("it belongs to another run, or is damaged")
+        if head != expected:  # torn while it was begun: nothing in it
+            os.pwrite(self._handle, expected, 0)
+            return
+        # No length is believed before it is seen to fit.
+        while size - self.n_bytes >= _RECORD.size:
+            record = os.pread(self._handle, _RECORD.size, self.n_bytes)
+            length, crc = _RECORD.unpack(record)
+            start = self.n_bytes + _RECORD.size
+            if not 0 < length <= size - start:
+                break
+            if self._crc_of(start, length) != crc:
+                break
+            self._places.append((start, length))
+            self.n_bytes = start + length
+        self.n_cut = size - self.n_bytes
+        if self.n_cut:
+            os.ftruncate(self._handle, self.n_bytes)
+            os.fsync(self._handle)
+
+    def _crc_of(self, start: int, length: int) -> int:
+        """Return the checksum of a record that may be larger than the memory."""
+        crc = self.n_bytes & 0xFFFFFFFF
+        for place in range(start, start + length, CHUNK):
+            n_bytes = min(CHUNK, start + length - place)
+            crc = zlib.crc32(os.pread(self._handle, n_bytes, place), crc)
+        return crc
+
+    def records(self) -> Iterator[bytes]:
+        """Yield what was in it when it was opened."""
+        for offset, length in self._places:
+            try:
+                record = os.pread(self._handle, length, offset)
+            except MemoryError as error:
+                raise CheckpointError(
+                    f"A record of the journal has {length} bytes, more than fit into "
+                    "the memory. Resume on a machine with more, or start again."
+                ) from error
+            yield record
 
     def append(self, content: bytes) -> None:
         """Write a record behind the last whole one."""
-        crc = _crc(content, self.n_bytes)
+        crc = zlib.crc32(content, self.n_bytes & 0xFFFFFFFF)
         record = _RECORD.pack(len(content), crc) + content
-        try:
+        with _loud():
             if self._is_torn:  # Ctrl-C came while a record was written
                 os.ftruncate(self._handle, self.n_bytes)
             self._is_torn = True
-            n_written = os.pwrite(self._handle, record, self.n_bytes)
+            n_written = 0
             while n_written < len(record):
                 rest = record[n_written:]
                 n_written += os.pwrite(self._handle, rest, self.n_bytes + n_written)
             self.n_bytes += len(record)
             self._is_torn = False
-            if time.perf_counter() >= self._due:
-                self.sync()
-        except OSError as error:
-            raise _failed(error) from error
+        if time.perf_counter() >= self._due:
+            self.sync()
 
     def sync(self) -> None:
         """Have everything survive a loss of power."""
         before = time.perf_counter()
-        try:
+        with _loud():
             os.fsync(self._handle)
-        except OSError as error:
-            raise _failed(error) from error
         took = time.perf_counter() - before
         self._due = before + max(SYNC_EVERY, took / SYNC_SHARE)
 
     def close(self) -> None:
         os.close(self._handle)
-
-
-def scan(handle: int, size: int) -> Scan:
-    """Find the whole records; no length is believed before it is seen to fit."""
-    places: list[tuple[int, int]] = []
-    end = _HEAD.size
-    while size - end >= _RECORD.size:
-        length, crc = _RECORD.unpack(os.pread(handle, _RECORD.size, end))
-        start = end + _RECORD.size
-        if not 0 < length <= size - start:
-            break
-        if _crc_on_disk(handle, start, length, end) != crc:
-            break
-        places.append((start, length))
-        end = start + length
-    return Scan(places, end, size - end)
 
 
 def _check_copy(first: bytes, size: int) -> None:
@@ -172,26 +165,17 @@ def _head(run: bytes, generation: int) -> bytes:
     return _HEAD.pack(MAGIC, FORMAT, run, generation, crc)
 
 
-def _crc(content: bytes, offset: int) -> int:
-    """Return a checksum that a record has at this place only."""
-    return zlib.crc32(content, offset & 0xFFFFFFFF)
-
-
-def _crc_on_disk(handle: int, start: int, length: int, offset: int) -> int:
-    """Return the checksum of a record that may be larger than the memory."""
-    crc = _crc(b"", offset)
-    for place in range(start, start + length, CHUNK):
-        n_bytes = min(CHUNK, start + length - place)
-        crc = zlib.crc32(os.pread(handle, n_bytes, place), crc)
-    return crc
-
-
-def _failed(error: OSError) -> CheckpointWriteError:
-    return CheckpointWriteError(
-        f"The journal of the checkpoints could not be written ({error.strerror}). What "
-        "was written before is whole. Make room or fix the disk, then go on with "
-        "resume=True."
-    )
+@contextmanager
+def _loud() -> Iterator[None]:
+    """Tell of an error of the disk in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointWriteError(
+            f"The journal of the checkpoints could not be written ({error.strerror}). "
+            "What was written before is whole. Make room or fix the disk, then go on "
+            "with resume=True."
+        ) from error
 
 
 ASKED, ANSWERED, LOST = 1, 2, 3
@@ -202,8 +186,7 @@ _LOST = struct.Struct("<Bq")  # kind, queries
 _REPLY = struct.Struct("<8II")  # rows and columns of each array, length of failures
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """Queries were about to be answered."""
 
     losses: int
@@ -221,15 +204,15 @@ class Asked:
         return self.question < 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
+    """They were, before anybody used the answers."""
+
     elapsed: float
     spent: float
-    replies: tuple[Reply, ...]
+    replies: Sequence[Reply]
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """Queries that are used up and belong to no question."""
 
     n_queries: int
@@ -251,11 +234,13 @@ def question(queries: Sequence[Query]) -> int:
     return (iteration << 32 | crc) & (2**63 - 1)
 
 
-def pack_asked(charged: Cost, asked: int, elapsed: float) -> bytes:
-    return _ASKED.pack(ASKED, charged.losses, charged.constraints, asked, elapsed)
-
-
-def pack_answered(replies: Sequence[Reply], spent: float, elapsed: float) -> bytes:
+def pack(record: Record) -> bytes:
+    """Return a record as bytes."""
+    if isinstance(record, Asked):
+        return _ASKED.pack(ASKED, *record)
+    if isinstance(record, Lost):
+        return _LOST.pack(LOST, *record)
+    elapsed, spent, replies = record
     pieces = [_ANSWERED.pack(ANSWERED, elapsed, spent, len(replies))]
     for reply in replies:
         failures = b""
@@ -269,21 +254,17 @@ def pack_answered(replies: Sequence[Reply], spent: float, elapsed: float) -> byt
     return b"".join(pieces)
 
 
-def pack_lost(n_queries: int) -> bytes:
-    return _LOST.pack(LOST, n_queries)
-
-
 def unpack(content: bytes) -> Record:
     """Return a record, or raise if it cannot have been written by this module."""
     kind = content[0] if content else 0
     if kind == ASKED and len(content) == _ASKED.size:
-        _, losses, constraints, asked, elapsed = _ASKED.unpack(content)
-        if losses >= 0 and constraints >= 0 and elapsed >= 0.0:
-            return Asked(losses, constraints, asked, elapsed)
+        asked = Asked(*_ASKED.unpack(content)[1:])
+        if asked.losses >= 0 and asked.constraints >= 0 and asked.elapsed >= 0.0:
+            return asked
     elif kind == LOST and len(content) == _LOST.size:
-        (_, n_queries) = _LOST.unpack(content)
-        if n_queries >= 0:
-            return Lost(n_queries)
+        lost = Lost(*_LOST.unpack(content)[1:])
+        if lost.n_queries >= 0:
+            return lost
     elif kind == ANSWERED and len(content) >= _ANSWERED.size:
         return _Reader(content).answered()
     raise CheckpointError("a record of the journal makes no sense")

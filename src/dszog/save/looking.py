@@ -16,13 +16,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import CheckpointError
 from dszog.methods import DSZOG, DSZOGState, SampledSQP, SampledSQPState
 from dszog.run.history import Counts, History
 from dszog.run.meter import Limits
 from dszog.run.run import Ending
-from dszog.save.checkpoints import END, N_HEAVIEST, NAMES, WORKERS
+from dszog.save.checkpoints import END, NAMES, WORKERS, heaviest_of
 from dszog.save.container import read
 from dszog.save.encoding import field_in, value_in
 from dszog.save.files import Owner, owner_of
@@ -95,7 +95,7 @@ def look_at(folder: Path) -> View:
 
 
 def _looked(folder: Path, number: int) -> View:
-    file = read_checkpoint(path_of(folder, "checkpoint", number), number)
+    file = read_checkpoint(folder, number)
     known = file.about.get("fingerprint")
     facts = {
         str(k): str(v) for k, v in (known if isinstance(known, dict) else {}).items()
@@ -106,7 +106,6 @@ def _looked(folder: Path, number: int) -> View:
     with suppress(CheckpointError):  # other versions may have had other states
         heaviest = _heaviest(part("position").state)
     owner, holds = owner_of(folder)
-    workers, lost = _work_in(file.about)
     look = View(
         going="unknown" if holds is None else "running" if holds else "dead",
         owner=owner,
@@ -118,9 +117,7 @@ def _looked(folder: Path, number: int) -> View:
         notes=part("notes"),
         history=part("history").table,
         weights=heaviest,
-        names=_names_in(file.about),
-        workers=workers,
-        lost=lost,
+        **_told_of(file.about),
     )
     with suppress(CheckpointError):
         return look if holds else _ended(look, folder)
@@ -135,18 +132,15 @@ def _ended(look: View, folder: Path) -> View:
     end = value_in(arrays, _size_of({}))
     if facts.get("mark") != mark or not isinstance(end, Ending):
         raise CheckpointError("the run went on after that")
-    workers, lost = _work_in(facts)
     return replace(
         look,
         going="ended" if end.success else "failed",
         counts=end.counts,
         notes=end.notes,
         history=end.history.table,
-        weights=list(zip(end.indices.tolist(), end.weights.tolist(), strict=True)),
-        names=_names_in(facts),
-        workers=workers,
-        lost=lost,
+        weights=_listed(end.indices, end.weights),
         end=end,
+        **_told_of(facts),
     )
 
 
@@ -174,23 +168,23 @@ def _heaviest(state: Any) -> list[tuple[int, float]]:
         indices, weights = SampledSQP().weights(state)
     else:
         return []
-    order = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
-    return list(zip(indices[order].tolist(), weights[order].tolist(), strict=True))
+    return _listed(*heaviest_of(indices, weights))
 
 
-def _names_in(facts: dict[str, Any]) -> dict[str, str]:
-    found = facts.get(NAMES)
-    named = found.items() if isinstance(found, dict) else ()
-    return {str(index): str(name) for index, name in named}
+def _listed(indices: IntArray, weights: FloatArray) -> list[tuple[int, float]]:
+    return list(zip(indices.tolist(), weights.tolist(), strict=True))
 
 
-def _work_in(
-    facts: dict[str, Any],
-) -> tuple[list[tuple[str, int, float]], tuple[int, int]]:
-    """Return what each worker did, and how many attempts were lost or overdue."""
+def _told_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what a checkpoint and the word of an end tell of names and workers."""
+    named = facts.get(NAMES)
+    named = named if isinstance(named, dict) else {}
     try:
         n_lost, n_overdue, *rows = facts.get(WORKERS) or (0, 0)
-        done = [(str(name), int(n), 1e-3 * int(spent)) for name, n, spent in rows]
-        return done, (int(n_lost), int(n_overdue))
+        return {
+            "names": {str(j): str(name) for j, name in named.items()},
+            "workers": [(str(who), int(n), 1e-3 * int(ms)) for who, n, ms in rows],
+            "lost": (int(n_lost), int(n_overdue)),
+        }
     except (TypeError, ValueError) as error:
         raise CheckpointError("its workers make no sense") from error

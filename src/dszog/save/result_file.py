@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dszog._version import VERSION
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, DszogError, InputError, InputTypeError
 from dszog.methods import METHODS
@@ -41,7 +40,7 @@ def save_result(path: str | PathLike[str], result: Result) -> None:
                 f"result[{name!r}]."
             ) from None
     where = check_path("Result.save", path, "monday.result")
-    write_whole(where, pack_value({"kind": "result"}, content, VERSION))
+    write_whole(where, pack_value({"kind": "result"}, content))
 
 
 def load_result(path: str | PathLike[str]) -> Result:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray
 from dszog.errors import CheckpointError, InputError, OtherRunError
 from dszog.problem.constraints.scipy_forms import learn_widths
@@ -37,12 +36,13 @@ class Sizing:
     def __init__(self, store: Store | None, max_queries: int | None) -> None:
         self._store = store
         self._max_queries = max_queries
-        self._note = None if store is None else read_note(store.folder)
+        there = None if store is None else read_note(store.folder)
+        self._note = there or SizeNote(n_calls=0, about={}, widths=())
 
     @property
     def n_noted(self) -> int:
         """How many such calls there were, of all processes of the run."""
-        return 0 if self._note is None else self._note.n_calls
+        return self._note.n_calls
 
     def __call__(
         self, functions: Sequence[Callable[[FloatArray], Any]], x0: FloatArray
@@ -56,7 +56,7 @@ class Sizing:
             "constraints of unknown size": f"{len(functions)}",
         }
         note = self._note
-        if note is not None and note.widths and self._store.resumes:
+        if note.widths and self._store.resumes:
             if note.about == here:
                 return note.widths
             if self._store.has_run:
@@ -75,13 +75,12 @@ class Sizing:
 
     def count(self, n_calls: int) -> None:
         """Note calls that were made before there was anybody to ask."""
-        if self._store is not None and n_calls:
-            note = self._note or SizeNote(n_calls=0, about={}, widths=())
-            self._write(replace(note, n_calls=note.n_calls + n_calls))
+        if n_calls:
+            self._write(replace(self._note, n_calls=self.n_noted + n_calls))
 
     def _write(self, note: SizeNote) -> None:
         if self._store is not None:
-            self._store.write(NAME, pack_value({"kind": "sizes"}, note, VERSION))
+            self._store.write(NAME, pack_value({"kind": "sizes"}, note))
             self._note = note
 
     def _check_affordable(self, n_calls: int) -> None:

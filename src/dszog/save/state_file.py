@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dszog._version import VERSION
 from dszog.contract import ProblemSize
 from dszog.contract.validation import printable, shown
 from dszog.errors import (
@@ -27,13 +26,11 @@ from dszog.methods import Method, State
 from dszog.save.container import read
 from dszog.save.encoding import (
     check_weights_of,
-    default_settings,
     pack_value,
-    settings_of,
     value_in,
 )
 from dszog.save.files import check_path, write_whole
-from dszog.save.fingerprint import differences
+from dszog.save.fingerprint import defaults, differences, facts_of
 
 
 def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
@@ -80,7 +77,7 @@ def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
     facts = {"kind": "state", "about": _about("save_state", method, state.size)}
     where = check_path("save_state", path, "monday.state")
     try:
-        write_whole(where, pack_value(facts, state, VERSION))
+        write_whole(where, pack_value(facts, state))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"The state {printable(str(where))!r} could not be written; an earlier one "
@@ -122,10 +119,8 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
         if facts.get("kind") != "state" or not isinstance(about, dict):
             raise CheckpointError("it holds a run, not a state")
         here = _about("load_state", method, size)
-        new = default_settings(method)  # what an earlier version has no word for
-        there = {f"method {name}": repr(value) for name, value in new.items()}
-        there |= {str(name): str(text) for name, text in about.items()}
-        other = differences(there, here)
+        there = {str(name): str(text) for name, text in about.items()}
+        other = differences(defaults(method) | there, here)
         if other:
             raise CheckpointError(
                 f"it is of another method or problem, which differs in: "
@@ -146,22 +141,14 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
 def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:
     """Return what has to be the same for a state to go on, as short texts."""
     try:
-        settings = settings_of(method)
+        facts = facts_of(size, method)
     except InputError:
         raise InputTypeError(
             f"{owner}: `method` must be a method of the library, got {shown(method)}. "
             "Pass the instance that asks, such as dszog.DSZOG()."
         ) from None
-    facts = {
-        "dim": size.dim,
-        "number of losses": size.n_losses,
-        "number of constraints": size.n_constraints,
-        "lower bounds": _digest(size.lower),
-        "upper bounds": _digest(size.upper),
-        "gradient of the losses": size.has_gradient,
-        "jacobian of the constraints": size.has_jacobian,
-        **{f"method {name}": value for name, value in settings.items()},
-    }
+    facts["lower bounds"] = _digest(size.lower)
+    facts["upper bounds"] = _digest(size.upper)
     return {name: repr(value) for name, value in facts.items()}
 
 

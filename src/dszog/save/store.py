@@ -7,8 +7,8 @@ import re
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -57,16 +57,13 @@ class Store:
     hole in it, until a checkpoint is.
     """
 
-    def __init__(
-        self, folder: Path, *, resume: bool, library: str, warns: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *, resume: bool, warns: bool = False) -> None:
         make_folder(folder)
         self._warns = warns
         self.resumes = resume
         self.n_failed = 0  # writes
         self._has_hole = False  # the journal, in which nothing may follow
         self.folder = folder
-        self._library = library
         self._lock = FolderLock(folder)
         self._run = secrets.token_bytes(16)
         self._good: list[int] = []  # the generations to keep, ascending
@@ -104,7 +101,7 @@ class Store:
         for number in reversed(numbers):
             path = self._path("checkpoint", number)
             try:
-                file = self._read(number)
+                file = read_checkpoint(self.folder, number)
             except CheckpointError as error:
                 bad.append(f"{path.name}: {error}")
                 continue
@@ -116,16 +113,23 @@ class Store:
                 continue
             self._run = file.run
             self._good = [number]
-            whole = self._open_chain(number)
-            self._warn_of(bad, path.name, whole)
+            lost = "nothing but time is lost, its journal has the replies since"
+            if not self._open_chain(number):
+                lost = "what was evaluated since is evaluated again"
+            if bad:
+                self._warn(f"{'; '.join(bad)}. {path.name} is used instead: {lost}.")
             return made
-        raise self._none_usable(bad)
+        listed = "; ".join(bad) or "there is only a journal"
+        raise CheckpointError(
+            f"No checkpoint in {str(self.folder)!r} can be used: {listed}. Start again "
+            "in an empty folder."
+        )
 
     def about(self) -> dict[str, Any] | None:
         """Return what the newest whole checkpoint says of itself, if there is one."""
         for number in reversed(self._numbers("checkpoint")):
             with suppress(CheckpointError):
-                return self._read(number).about
+                return read_checkpoint(self.folder, number).about
         return None
 
     @property
@@ -137,16 +141,6 @@ class Store:
     @property
     def has_run(self) -> bool:
         return bool(self._numbers("checkpoint", "journal"))
-
-    def _none_usable(self, bad: list[str]) -> CheckpointError:
-        listed = "; ".join(bad) or "there is only a journal"
-        return CheckpointError(
-            f"No checkpoint in {str(self.folder)!r} can be used: {listed}. Start again "
-            "in an empty folder."
-        )
-
-    def _read(self, number: int) -> CheckpointFile:
-        return read_checkpoint(self._path("checkpoint", number), number)
 
     def _open_chain(self, generation: int) -> bool:
         """Open the journals from a checkpoint on, which follow on each other."""
@@ -160,17 +154,17 @@ class Store:
                 self._set_aside(path)
                 continue
             try:
-                journal, n_cut = Journal.open(path, self._run, number)
+                journal = Journal.open(path, self._run, number)
             except CheckpointError as error:
                 self._warn(f"{path.name} cannot be used: {error}.")
                 self._set_aside(path)
                 whole = False
                 continue
             self.chain.append(journal)
-            if n_cut:
+            if journal.n_cut:
                 self._warn(
-                    f"The last {n_cut} bytes of {path.name} were not whole and were "
-                    "cut off; what they held is evaluated again."
+                    f"The last {journal.n_cut} bytes of {path.name} were not whole and "
+                    "were cut off; what they held is evaluated again."
                 )
                 whole = number == self._numbers("journal")[-1]
         if not self.chain:
@@ -184,14 +178,6 @@ class Store:
         while (target := path.with_name(f"{path.name}{SET_ASIDE}{number}")).exists():
             number += 1
         os.rename(path, target)
-
-    def _warn_of(self, bad: list[str], used: str, whole: bool) -> None:
-        if not bad:
-            return
-        lost = "nothing but time is lost, its journal has the replies since"
-        if not whole:
-            lost = "what was evaluated since is evaluated again"
-        self._warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
 
     def _warn(self, text: str) -> None:
         warnings.warn(
@@ -215,39 +201,35 @@ class Store:
         return os.path.lexists(self.folder / STOP)
 
     def append(self, record: bytes) -> None:
-        if self._has_hole:
-            return
+        if not self._has_hole:
+            with self._warning():
+                self._lock.check_owner()
+                self.chain[-1].append(record)
+
+    @contextmanager
+    def _warning(self, *, leaves_hole: bool = True) -> Iterator[None]:
+        """Make a warning of a write that fails, where that is wanted."""
         try:
-            self._lock.check_owner()
-            self.chain[-1].append(record)
+            yield
         except CheckpointWriteError as error:
-            self._fail(error)
-
-    def _fail(self, error: CheckpointWriteError) -> None:
-        self._warn_or_raise(error)
-        self._has_hole = True
-        self._due = time.perf_counter() + SAVE_EVERY
-
-    def _warn_or_raise(self, error: CheckpointWriteError) -> None:
-        if not self._warns:
-            raise error
-        self.n_failed += 1
-        self._warn(f"{error} The run goes on, and will try to save again.")
+            if not self._warns:
+                raise
+            self.n_failed += 1
+            self._warn(f"{error} The run goes on, and will try to save again.")
+            if leaves_hole:
+                self._has_hole = True
+                self._due = time.perf_counter() + SAVE_EVERY
 
     def write(self, name: str, pieces: Sequence[bytes]) -> None:
         """Put another file into the folder, in place of the one before."""
-        try:
+        with self._warning(leaves_hole=False):
             self._lock.check()
             write_whole(self.folder / name, pieces)
-        except CheckpointWriteError as error:
-            self._warn_or_raise(error)
 
     def save(self, about: dict[str, Any], content: Any) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""
-        try:
+        with self._warning():
             self._save(about, content)
-        except CheckpointWriteError as error:
-            self._fail(error)
 
     def _save(self, about: dict[str, Any], content: Any) -> None:
         before = time.perf_counter()
@@ -259,7 +241,7 @@ class Store:
             "run": self._run.hex(),
             "about": about,
         }
-        pieces = pack_value(facts, content, self._library)
+        pieces = pack_value(facts, content)
         if self.chain and not self._has_hole:
             self.chain[-1].sync()
         write_whole(self._path("checkpoint", number), pieces)
@@ -275,36 +257,26 @@ class Store:
 
     def _prune(self) -> None:
         """Delete what is older than the generations that are kept."""
-        oldest = self._good[0]
-        for number in self._numbers("checkpoint"):
-            # Those between two good ones are damaged, and not ours to delete.
-            if number < oldest and number not in self._bad and self._is_whole(number):
-                self._delete(self._path("checkpoint", number))
-        for number in self._numbers("journal"):
-            if number < oldest:
-                self._delete(self._path("journal", number))
+        for kind in ("checkpoint", "journal"):
+            for number in self._numbers(kind):
+                # Of those between two good ones the damaged are not ours to delete.
+                is_old = number < self._good[0]
+                if is_old and (kind == "journal" or self._is_whole(number)):
+                    with suppress(OSError):  # a file too many does no harm
+                        os.unlink(self._path(kind, number))
 
     def _is_whole(self, number: int) -> bool:
-        if number in self._written:
-            return True
-        try:
-            self._read(number)
-        except CheckpointError:
-            self._bad.add(number)
-            return False
-        return True
-
-    def _delete(self, path: Path) -> None:
-        with suppress(OSError):  # a file too many does no harm
-            os.unlink(path)
+        if number not in self._written and number not in self._bad:
+            try:
+                read_checkpoint(self.folder, number)
+            except CheckpointError:
+                self._bad.add(number)
+        return number not in self._bad
 
     def sync(self) -> None:
-        if not self.chain or self._has_hole:
-            return
-        try:
-            self.chain[-1].sync()
-        except CheckpointWriteError as error:
-            self._fail(error)
+        if self.chain and not self._has_hole:
+            with self._warning():
+                self.chain[-1].sync()
 
     def close(self) -> None:
         """Let other runs use the folder."""
@@ -342,9 +314,9 @@ def numbers_in(folder: Path, *kinds: str) -> list[int]:
     return sorted({int(one[2]) for one in matches if one and one[1] in kinds})
 
 
-def read_checkpoint(path: Path, number: int) -> CheckpointFile:
+def read_checkpoint(folder: Path, number: int) -> CheckpointFile:
     """Return what a file holds; CheckpointError if it is not whole."""
-    facts, arrays = read(path)
+    facts, arrays = read(path_of(folder, "checkpoint", number))
     if facts.get("layout") != LAYOUT:
         raise CheckpointError(
             "it was made by another version of dszog: finish it with that version, "

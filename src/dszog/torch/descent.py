@@ -72,17 +72,10 @@ def descend(
             f"{steps.most_passes:,} forward passes, more than max_forwards allows "
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
-    facts = facts_of(
-        model,
-        named,
-        losses,
-        constraints,
-        may_vary=True,  # there are no differences of losses to drown in it
-        seed=seed,
-        options=str(options),
-        **settings_of(adam),
-        **{"max_forwards, less the looks": n_forwards},
-    )
+    settings = {"seed": seed, "options": str(options), **settings_of(adam)}
+    settings["max_forwards, less the looks"] = n_forwards
+    # Losses may vary: there are no differences of them to drown in it.
+    facts = facts_of(model, named, losses, constraints, may_vary=True, **settings)
     saved, limits = None, Limits(queries=n_forwards, time=max_time)
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
@@ -96,7 +89,7 @@ def descend(
     with moving, Interrupts() as interrupts, ExitStack() as opened:
         told = [as_called(one, "dszog") for one in all_of(callback)]
         if progress:
-            told += opened.enter_context(show_progress(limits))
+            told.append(opened.enter_context(show_progress(limits)))
         is_last = steps.n_passes > last
         while not is_last:
             gone = steps.n_passes / n_forwards

@@ -233,7 +233,6 @@ def _method(
 ) -> NamedDSZOG:
     """Return the method with settings for a network, and for a run of some length."""
     iterations, queries = (None if n is None else int(n) for n in (iterations, queries))
-    check_options(options, SETTINGS)
     chosen = settings_for(
         options, space.norm, space.dim, size, iterations, queries, wander
     )
@@ -306,10 +305,8 @@ def evaluating(model: Any, *, gradients: bool = False) -> Iterator[None]:
     were = {module: module.training for module in model.modules()}
     model.eval()
     # cuDNN has gradients of these in training mode alone, where dropout is the change.
-    recurrent = [
-        (one, one.dropout) for one in were if isinstance(one, torch.nn.RNNBase)
-    ]
-    for one, _ in recurrent if gradients else ():
+    recurrent = {o: o.dropout for o in were if isinstance(o, torch.nn.RNNBase)}
+    for one in recurrent if gradients else ():
         one.training, one.dropout = True, 0.0
     try:
         with casting_anew():
@@ -317,7 +314,7 @@ def evaluating(model: Any, *, gradients: bool = False) -> Iterator[None]:
     finally:
         for module, was in were.items():
             module.training = was
-        for one, dropout in recurrent:
+        for one, dropout in recurrent.items():
             one.dropout = dropout
 
 
@@ -417,16 +414,17 @@ class NetworkOptimizer:
         n_constraints = check_count(owner, "n_constraints", n_constraints)
         n_iterations = check_count(owner, "n_iterations", n_iterations)
         seed = check_seed(owner, seed)
-        self.n_forwards = 0
+        self.n_forwards = self._n_filled = 0
+        self._closure: Both
         self._first_order, self._n_iterations = None, n_iterations
         if optimizer is not None:
             changing = list(chosen_parameters(model, "all").values())
             check_optimizer(owner, optimizer, changing)
             device, n = changing[0].device, (n_losses, n_constraints)
             self._first_order = GradientSteps(optimizer, device, n, seed, options)
-            self._n_filled = 0
             return
         self.space = ModuleSpace(model, "all", seed)
+        check_options(options, SETTINGS)
         size = _size(HEAD, n_losses, n_constraints)
         options = {"horizon": n_iterations, **options}
         self.method = _method(self.space, options, size, n_iterations, None)
@@ -436,8 +434,6 @@ class NetworkOptimizer:
         self.state: DSZOGState = self.method.init(np.zeros(dim), size, seed)
         self.passes = Passes(self.space, self._call, record=record)
         self.passes.charge = self._count
-        self._n_filled = 0
-        self._closure: Both
 
     @property
     def weights(self) -> tuple[Any, Any]:
@@ -470,21 +466,18 @@ class NetworkOptimizer:
             )
         self.space.adopt()
         try:
-            return self._step()
+            while self.state.start is not None:
+                queries = self.method.ask(self.state)
+                reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
+                self._tell(queries, [reply])
+            queries = self.method.ask(self.state)
+            replies = self.passes(*queries)
+            self.n_forwards += cost(queries, self.state.size).total
+            info = self._tell(queries, replies)
+            self.space.go_to(PointName.of(self.state.x))
+            return info
         finally:
             self.space.seal()
-
-    def _step(self) -> Info:
-        while self.state.start is not None:
-            queries = self.method.ask(self.state)
-            reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
-            self._tell(queries, [reply])
-        queries = self.method.ask(self.state)
-        replies = self.passes(*queries)
-        self.n_forwards += cost(queries, self.state.size).total
-        info = self._tell(queries, replies)
-        self.space.go_to(PointName.of(self.state.x))
-        return info
 
     def _tell(self, queries: Any, replies: Any) -> Info:
         if not all(all_finite(part) for one in replies for part in one[:2]):
@@ -530,8 +523,6 @@ class NetworkOptimizer:
                 f"of constraints, two tensors, got {type(found).__name__}. Return both."
             )
         owner = "dszog.torch.DSZOG: the closure's"
-        values = (
-            one_for_each(found[0], asked[0], f"{owner} losses"),
-            one_for_each(found[1], asked[1], f"{owner} constraints"),
-        )
-        return values[0][: len(wanted[0])], values[1][: len(wanted[1])]
+        losses = one_for_each(found[0], asked[0], f"{owner} losses")
+        limits = one_for_each(found[1], asked[1], f"{owner} constraints")
+        return losses[: len(wanted[0])], limits[: len(wanted[1])]

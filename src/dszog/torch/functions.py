@@ -186,10 +186,8 @@ def both_of(losses: TorchLosses, constraints: TorchConstraints) -> Both:
         if constraints.with_losses is not None and len(i) and len(j):
             return constraints.with_losses(i, j)
         nothing = torch.zeros(0, device=i.device)
-        return (
-            losses.at(i) if len(i) else nothing,
-            constraints.at(j) if len(j) else nothing,
-        )
+        found = losses.at(i) if len(i) else nothing
+        return found, (constraints.at(j) if len(j) else nothing)
 
     return both
 
@@ -234,10 +232,8 @@ class OneByOne:
         """Return the replies, with what went wrong: one point, then the next."""
         assembly = Assembly(queries)
         for number, query in enumerate(queries):
-            losses, constraints = (
-                query.distinct_losses[0],
-                query.distinct_constraints[0],
-            )
+            losses = query.distinct_losses[0]
+            constraints = query.distinct_constraints[0]
             columns = slice(0, len(losses)), slice(0, len(constraints))
             points = query.points(self._problem.size)
             for row in range(len(points)):
@@ -251,16 +247,8 @@ class OneByOne:
         """Return that nothing is known: the budget has no room for care."""
         assembly = Assembly(queries)
         for number, query in enumerate(queries):
-            failure = failure_of(
-                self._problem,
-                query,
-                "exception",
-                "constraint",
-                query.constraints,
-                query.x,
-                f"or losses {happened}",
-                "",
-            )
+            about = self._problem, query, "exception", "constraint", query.constraints
+            failure = failure_of(*about, query.x, f"or losses {happened}", "")
             place = Place(number, slice(0, 1), slice(0, 0), slice(0, 1))
             assembly.note(place, failure)
         return assembly.replies()

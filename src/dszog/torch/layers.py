@@ -53,12 +53,9 @@ class Layers:
         return max([begin, *ends])
 
     def _follow(self, module: Any, which: list[int], begin: int) -> None:
-        parameters, own, outs = [], [], []
-        for i in which:
-            parameter, weights = self._own[i]
+        pairs, outs = [self._own[i] for i in which], []
+        for _, weights in pairs:
             part = self._scratch[begin : begin + weights.nbytes].view(weights.dtype)
-            parameters.append(parameter)
-            own.append(weights)
             outs.append(part.view(weights.shape))
             begin += _room(weights)
         mover = self._space.mover(which, outs)
@@ -66,11 +63,11 @@ class Layers:
         def come(*_: Any) -> None:
             if self._signs is not None:
                 mover(self._signs, (self._signs.radius,))
-                for parameter, out in zip(parameters, outs, strict=True):
+                for (parameter, _), out in zip(pairs, outs, strict=True):
                     parameter.data = out
 
         def go(*_: Any) -> None:
-            for parameter, weights in zip(parameters, own, strict=True):
+            for parameter, weights in pairs:
                 parameter.data = weights
 
         self._hooks.append(module.register_forward_pre_hook(come))

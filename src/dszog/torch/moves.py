@@ -34,9 +34,9 @@ class MoveLog:
         self._known: dict[int, PointName] = {}
         self._due = time.perf_counter() + EVERY
         if (folder / MOVES).exists():
-            self._journal, _ = Journal.open(folder / MOVES, OURS, 0)
-            for number in range(len(self._journal.places)):
-                self._take(_unpack(self._journal.content(number)))
+            self._journal = Journal.open(folder / MOVES, OURS, 0)
+            for record in self._journal.records():
+                self._take(_unpack(record))
         else:
             self._journal = Journal.new(folder / MOVES, OURS, 0)
 
@@ -66,9 +66,8 @@ class MoveLog:
         numbers = [n for n in self._snapshots() if n <= n_moves]
         if not numbers:
             return None
-        return max(numbers), load_tensors(self._folder / f"{max(numbers)}.safetensors")[
-            0
-        ]
+        tensors, _ = load_tensors(self._folder / f"{max(numbers)}.safetensors")
+        return max(numbers), tensors
 
     def write_snapshot(self, n_moves: int, tensors: dict[str, Any]) -> None:
         """Keep the weights as they are after a move; forget older ones."""
@@ -104,9 +103,8 @@ def _pack(name: PointName) -> bytes:
 
 def _unpack(content: bytes) -> PointName:
     n_moves, iteration, n = struct.unpack_from("<qqI", content)
-    return PointName(
-        n_moves, iteration, 0, 0, struct.unpack_from(f"<{n}d", content, 20)
-    )
+    amounts = struct.unpack_from(f"<{n}d", content, 20)
+    return PointName(n_moves, iteration, 0, 0, amounts)
 
 
 def save_tensors(

@@ -88,11 +88,6 @@ class Passes:
         self.charge: Callable[[int], bool] = lambda _: True
         self._sees_weights, self._n_seen, self._n_moved = False, 0, 0
 
-    @property
-    def are_recorded(self) -> bool:
-        """Whether the last iterations were replayed."""
-        return bool(self._recordings)
-
     def __call__(self, around: Query, dual: Query) -> tuple[Reply, Reply]:
         """Return the values around the iterate, and those that weights learn from."""
         space = self._space

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +16,6 @@ import torch
 
 from dszog.contract.signs import (
     BLOCK,
-    GROUP,
     INCREMENTS,
     MULTIPLIERS,
     ROUNDS,
@@ -81,36 +79,20 @@ class Mover:
             for base, out in zip(self._bases, self._outs, strict=True):
                 out.copy_(base)
         elif self._bases:
-            add_signs(self._bases, self._outs, self._places, signs, amounts)
+            self._add(signs, amounts)
         for one, new in self._through:
             one.copy_(new)
 
-
-def add_signs(
-    bases: Sequence[Any],
-    outs: Sequence[Any],
-    places: Sequence[int],
-    signs: Signs,
-    amounts: Sequence[float],
-) -> None:
-    """Put into `outs` what `bases` become when they are moved along directions.
-
-    They are one-dimensional, and may be the same; `places` are those of their first
-    entries in the directions, multiples of a block.
-    """
-    kind = torch.float64 if bases[0].dtype == torch.float64 else torch.float32
-    exact = np.float64 if kind == torch.float64 else np.float32
-    for begin in range(0, len(signs), GROUP):
-        group = replace(signs, numbers=signs.numbers[begin:][:GROUP])
-        sums = sums_of_signs(np.array(amounts[begin:][:GROUP], dtype=exact))
-        along = _on_cpu if bases[0].device.type == "cpu" else _elsewhere
-        look_up = along(group, sums, bases[0].device)
-        for base, out, place in zip(bases, outs, places, strict=True):
-            before = base if begin == 0 else out
+    def _add(self, signs: Signs, amounts: Sequence[float]) -> None:
+        exact = np.float64 if self._bases[0].dtype == torch.float64 else np.float32
+        sums = sums_of_signs(np.array(amounts, dtype=exact))
+        device = self._bases[0].device
+        look_up = (_on_cpu if device.type == "cpu" else _elsewhere)(signs, sums, device)
+        for base, out, place in zip(self._bases, self._outs, self._places, strict=True):
             for start in range(0, base.numel(), PART):
                 stop = min(start + PART, base.numel())
                 moved = look_up(place + start, place + stop)
-                torch.add(before[start:stop], moved, out=moved)
+                torch.add(base[start:stop], moved, out=moved)
                 out[start:stop] = moved
 
 

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -54,11 +55,8 @@ class ModuleSpace:
         self.named = chosen_parameters(model, params)
         self.weights = [one.detach() for one in self.named.values()]
         self.device = self.weights[0].device
-        self.places, end = [], 0
-        for one in self.weights:
-            self.places.append(end)
-            end += -(-one.numel() // BLOCK) * BLOCK
-        self.span = end
+        sizes = [-(-one.numel() // BLOCK) * BLOCK for one in self.weights]
+        *self.places, self.span = accumulate(sizes, initial=0)
         self.dim = sum(one.numel() for one in self.weights)
         self.seed = seed
         self.start = [_exact(one.cpu()) for one in self.weights]

@@ -43,18 +43,14 @@ def take_start(
     if not (folder / FILE).exists():
         return {}
     tensors, known = load_tensors(folder / FILE)
-    shapes = (
-        {name: one.shape for name, one in some.items()} for some in (tensors, named)
-    )
-    there, here = shapes
+    there = {name: one.shape for name, one in tensors.items()}
+    here = {name: one.shape for name, one in named.items()}
     if there != here:
-        both = [
-            sorted(a.items() - b.items()) for a, b in ((there, here), (here, there))
-        ]
+        only_there = sorted(there.items() - here.items())[:3]
+        only_here = sorted(here.items() - there.items())[:3]
         told = ", ".join(
-            f"{name!r} {tuple(shape)} {where}"
-            for where, some in zip(("there", "here"), both, strict=True)
-            for name, shape in some[:3]
+            [f"{name!r} {tuple(shape)} there" for name, shape in only_there]
+            + [f"{name!r} {tuple(shape)} here" for name, shape in only_here]
         )
         raise CheckpointError(
             "The network has other weights than the one that the run began with, or "

@@ -78,8 +78,8 @@ class Scores:
     """How a network does."""
 
     new_loss: float
-    new_accuracy: float  # `nan` where the outputs are no classes
-    kept_accuracy: float
+    new_accuracy: float = math.nan  # where the outputs are no classes
+    kept_accuracy: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -342,11 +342,8 @@ def update(
                 ) from error
             n_used = result.n_forwards
             if not PointName.of(result.x).n_moves:
-                is_cut = result.status in (
-                    Status.INTERRUPTED,
-                    Status.STOPPED_BY_CALLBACK,
-                )
-                notes += [NOT_LEFT, UNFINISHED if is_cut else MORE_PASSES]
+                cut = Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK
+                notes += [NOT_LEFT, UNFINISHED if result.status in cut else MORE_PASSES]
             if result.are_losses_flat:
                 notes = [one for one in notes if one != MORE_PASSES] + [FLAT_LOSSES]
         with torch.no_grad():
@@ -504,11 +501,8 @@ class _Examples:
         )
         if len(others):
             why = f"Its input holds {float(others[0])}. Mend it, or leave it out."
-        more = (
-            f" (and {len(bad) - 1:,} more: {bad[1:4].tolist()})"
-            if bad[1:].any()
-            else ""
-        )
+        n_more = len(bad) - 1
+        more = f" (and {n_more:,} more: {bad[1:4].tolist()})" if n_more else ""
         raise InputError(
             f"dszog.torch.update: example {int(bad[0])} of `{self.name}`{more} gives "
             f"a value that is not finite. {why}"
@@ -635,15 +629,12 @@ class _Network:
         seen = self._looked(new, see)
         if checks:
             new.check_finite(torch.cat([each for each, _ in seen]))
-        return Scores(
-            new_loss=sum(float(each.double().sum()) for each, _ in seen) / len(new),
-            new_accuracy=sum(n for _, n in seen) / len(new)
-            if classes
-            else float("nan"),
-            kept_accuracy=float((kept < 0).double().mean())
-            if classes
-            else float("nan"),
-        )
+        loss = sum(float(each.double().sum()) for each, _ in seen) / len(new)
+        if not classes:
+            return Scores(new_loss=loss)
+        right = sum(n for _, n in seen) / len(new)
+        kept_right = float((kept < 0).double().mean())
+        return Scores(new_loss=loss, new_accuracy=right, kept_accuracy=kept_right)
 
 
 def _why_worse(before: Scores, after: Scores, share: float) -> str:

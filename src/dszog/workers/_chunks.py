@@ -117,43 +117,36 @@ def _plain_pieces(
     `points` are those from a row on: all of them, or one whose steps are named.
     """
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
-    calls = problem.size.calls
-    start = 0 if calls is None else int(np.searchsorted(losses, calls.n_shared))
-    for rows, columns in _rectangles(
-        query, len(points), start, len(losses), problem.losses.grain
-    ):
-        part = query.part(_held(query, points, rows), losses[columns], NO_INDICES)
-        yield Piece((part,), (Place(number, _below(rows, row), columns, NOTHING),))
-    for first, last, grain in _families(problem, constraints):
-        if calls is not None and calls.are_remembered(constraints[first:][:1])[0]:
-            continue
+    for is_loss, first, last, grain in _families(problem, losses, constraints):
         for rows, columns in _rectangles(query, len(points), first, last, grain):
-            held = _held(query, points, rows)
-            part = query.part(held, NO_INDICES, constraints[columns])
-            yield Piece((part,), (Place(number, _below(rows, row), NOTHING, columns),))
-
-
-def _held(query: Query, points: FloatArray, rows: slice) -> FloatArray:
-    """Return some points, apart from the others: a named one is alone already."""
-    return points if query.names_steps else points[rows].copy()
-
-
-def _below(rows: slice, first: int) -> slice:
-    return slice(rows.start + first, rows.stop + first)
+            held = points if query.names_steps else points[rows].copy()
+            there = slice(row + rows.start, row + rows.stop)
+            if is_loss:
+                part = query.part(held, losses[columns], NO_INDICES)
+                place = Place(number, there, columns, NOTHING)
+            else:
+                part = query.part(held, NO_INDICES, constraints[columns])
+                place = Place(number, there, NOTHING, columns)
+            yield Piece((part,), (place,))
 
 
 def _families(
-    problem: Problem, constraints: IntArray
-) -> Iterator[tuple[int, int, Grain]]:
-    """Yield the columns of each family of constraints, and how these may be cut."""
+    problem: Problem, losses: IntArray, constraints: IntArray
+) -> Iterator[tuple[bool, int, int, Grain]]:
+    """Yield what is cut alike: if losses, first and last column, and how it may be."""
+    calls = problem.size.calls
+    start = 0 if calls is None else int(np.searchsorted(losses, calls.n_shared))
+    yield True, start, len(losses), problem.losses.grain
     if problem.constraints is None:
         return
     grains = problem.constraints.grains
-    starts = np.searchsorted(constraints, [start for start, _ in grains])
-    ends = [*starts[1:].tolist(), len(constraints)]
-    for first, last, (_, grain) in zip(starts.tolist(), ends, grains, strict=True):
-        if last > first:
-            yield first, last, grain
+    starts = np.searchsorted(constraints, [one for one, _ in grains]).tolist()
+    ends = [*starts[1:], len(constraints)]
+    for first, last, (_, grain) in zip(starts, ends, grains, strict=True):
+        if first == last:
+            continue
+        if calls is None or not calls.are_remembered(constraints[first:last])[0]:
+            yield False, first, last, grain
 
 
 def _rectangles(
@@ -271,15 +264,14 @@ class Assembly:
     def put(self, piece: Piece, replies: Sequence[Reply]) -> None:
         """Take in the answer to a piece."""
         for place, reply in zip(piece.places, replies, strict=True):
-            for name, where in (
-                ("losses", (place.rows, place.losses)),
-                ("constraints", (place.rows, place.constraints)),
-                ("loss_gradients", place.losses),
-                ("jacobian", place.constraints),
+            losses, constraints = place.losses, place.constraints
+            cells = (place.rows, losses), (place.rows, constraints)
+            tables = self._tables[place.query]
+            for table, where, values in zip(
+                tables, (*cells, losses, constraints), reply[:4], strict=True
             ):
-                values = getattr(reply, name)
                 if values.size:
-                    self._tables[place.query][name][where] = values
+                    table[where] = values
             for failure in reply.failures:
                 self.note(place, failure)
 
@@ -298,20 +290,10 @@ class Assembly:
         for query, tables, failures in zip(
             self._queries, self._tables, self._failures, strict=True
         ):
-            losses, constraints = (
-                query.distinct_losses[1],
-                query.distinct_constraints[1],
-            )
-            reply = Reply(
-                losses=spread(tables["losses"], losses, axis=1),
-                constraints=spread(tables["constraints"], constraints, axis=1),
-                loss_gradients=spread(tables["loss_gradients"], losses, axis=0),
-                jacobian=spread(tables["jacobian"], constraints, axis=0),
-                failures=tuple(
-                    failures[what][1] for what in sorted(failures, key=_turn)
-                ),
-            )
-            replies.append(reply)
+            columns = query.distinct_losses[1], query.distinct_constraints[1]
+            made = map(spread, tables, columns * 2, (1, 1, 0, 0))
+            found = tuple(failures[what][1] for what in sorted(failures, key=_turn))
+            replies.append(Reply._make((*made, found)))
         return tuple(replies)
 
 
@@ -320,19 +302,13 @@ def _turn(what: str) -> tuple[bool, bool]:
     return what.endswith("constraint"), what.startswith("gradient")
 
 
-def _unknown(query: Query) -> dict[str, FloatArray]:
-    """Return the tables of a reply in which nothing is known yet."""
+def _unknown(query: Query) -> list[FloatArray]:
+    """Return the tables of a reply, in its order, in which nothing is known yet."""
     n_points, dim = len(query.steps) + 1, len(query.x)
-    n_losses = len(query.distinct_losses[0])
-    n_constraints = len(query.distinct_constraints[0])
-    gradients = query.want == "gradients"
-    return {
-        "losses": np.full((n_points, n_losses), np.nan),
-        "constraints": np.full((n_points, n_constraints), np.nan),
-        "loss_gradients": np.full((n_losses, dim), np.nan)
-        if gradients and n_losses
-        else NO_GRADIENTS,
-        "jacobian": np.full((n_constraints, dim), np.nan)
-        if gradients and n_constraints
-        else NO_GRADIENTS,
-    }
+    counts = len(query.distinct_losses[0]), len(query.distinct_constraints[0])
+    values = [np.full((n_points, n), np.nan) for n in counts]
+    gradients = [
+        np.full((n, dim), np.nan) if query.want == "gradients" and n else NO_GRADIENTS
+        for n in counts
+    ]
+    return values + gradients

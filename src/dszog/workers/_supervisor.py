@@ -7,6 +7,7 @@ are finished when one worker dies.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -172,7 +173,7 @@ class _Batch:
     ) -> None:
         self._owner = owner
         self._pool = owner.pool
-        self._timeout = owner.timeout
+        self._timeout = math.inf if owner.timeout is None else owner.timeout
         self._pieces = pieces
         self._assembly = Assembly(queries)
         self._waiting = deque(range(len(pieces)))
@@ -251,12 +252,8 @@ class _Batch:
                 self._pool.count(n_late=1)
 
     def _lose(self, event: WorkerLost) -> None:
-        if (
-            self._timeout is not None
-            and event.started
-            and self._seconds(event.attempt) >= self._timeout
-        ):
-            self._time_out(event.attempt, self._timeout)  # its worker ended itself
+        if event.started and self._seconds(event.attempt) >= self._timeout:
+            self._time_out(event.attempt)  # its worker ended itself
             return
         del self._began[event.attempt]
         for number in reversed(self._pieces_of[event.attempt]):
@@ -295,24 +292,20 @@ class _Batch:
         self._give_up(number, "worker lost", happened, cure)
 
     def _patience(self) -> float:
-        if self._timeout is None:
-            return HEARTBEAT
         longest = max(map(self._seconds, self._began), default=0.0)
         return min(max(self._timeout - longest, 0.01), HEARTBEAT)
 
     def _end_overdue(self) -> None:
-        if self._timeout is None:
-            return
         for attempt in list(self._began):
             start = 0.0 if attempt in self._running else self._owner.start
             if self._seconds(attempt) >= self._timeout + start:
                 self._pool.stop(attempt)
-                self._time_out(attempt, self._timeout)
+                self._time_out(attempt)
 
-    def _time_out(self, attempt: int, timeout: float) -> None:
+    def _time_out(self, attempt: int) -> None:
         del self._began[attempt]
         self._pool.count(n_timeouts=1)
-        happened = f"took longer than timeout={timeout:g} seconds"
+        happened = f"took longer than timeout={self._timeout:g} seconds"
         cure = "Allow more seconds, or smaller pieces: in_pieces(...)."
         for number in self._pieces_of[attempt]:
             self._give_up(number, "timeout", happened, cure)

@@ -231,10 +231,9 @@ class _Asker:
         self, what: str, indices: IntArray, row: int, error: BaseException, cure: str
     ) -> None:
         if isinstance(error, EvaluationError):
-            if isinstance(error, WrongCountError):
-                self._note("wrong count", what, indices, row, f"failed ({error})", "")
-                return
-            self._note("wrong shape", what, indices, row, f"failed ({error})", "")
+            is_count = isinstance(error, WrongCountError)
+            kind = "wrong count" if is_count else "wrong shape"
+            self._note(kind, what, indices, row, f"failed ({error})", "")
             return
         try:
             text = str(error)

@@ -27,7 +27,7 @@ def grid(effort: Effort) -> Iterator[Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the readers of the network
         network, loads = Grid(), Grid(N_SCENARIOS)
-    seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
+    seeds = effort.seeds(FIRST_SEED)
     for start in STARTS:
         for seed in seeds:
             yield ours(network, start, seed, 2500)

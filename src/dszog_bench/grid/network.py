@@ -18,7 +18,6 @@ import dszog
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import MissingExtraError
 
-CASE = "case_illinois200"
 DERATED = 0.9  # of the rating of a line may be used under the usual load
 LOWEST, HIGHEST = 0.95, 1.10  # voltage set points
 SPREAD = 0.1  # of single loads in a scenario; all together stay within 1 %
@@ -34,19 +33,19 @@ def load_network() -> Any:
         raise MissingExtraError.of(
             "The grid", "pandapower and lightsim2grid", "grid"
         ) from error
-    return getattr(pandapower.networks, CASE)()
+    return pandapower.networks.case_illinois200()
 
 
 class Grid:
     """Power flows of the grid after outages, one call each; counted."""
 
-    def __init__(self, n_scenarios: int = 1, seed: int = 0) -> None:
+    def __init__(self, n_scenarios: int = 1) -> None:
         network = load_network()
         self.n_calls = 0
         self.rated = DERATED if n_scenarios == 1 else 1.0  # less has no solution
         self._read_generators(network)
         self._read_branches(network)
-        self._draw_loads(network, n_scenarios, seed)
+        self._draw_loads(network, n_scenarios)
         self._open(network)
         self.outages = self._survivable()
         self.n_outages, self.n_scenarios = len(self.outages), n_scenarios
@@ -102,12 +101,12 @@ class Grid:
         )
         self.width = len(self.limit_names)
 
-    def _draw_loads(self, network: Any, n_scenarios: int, seed: int) -> None:
+    def _draw_loads(self, network: Any, n_scenarios: int) -> None:
         self.loads = np.array([network.load.p_mw.values, network.load.q_mvar.values])
         if n_scenarios == 1:
             self.factors = np.ones((1, self.loads.shape[1]))
             return
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         half = SPREAD / 2
         common = 1 + half * rng.uniform(-1, 1, n_scenarios)
         single = rng.uniform(-1, 1, (n_scenarios, self.loads.shape[1]))
@@ -143,26 +142,27 @@ class Grid:
             self._intact.reactivate_powerline(line)
         return np.array(found)
 
-    def _solved(self, x: FloatArray, outage: int, scenario: int, nominal: bool) -> Any:
+    def _solved(
+        self, x: FloatArray, outage: int | None = None, scenario: int = 0
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Return the generators' power and all limits; None without a power flow.
 
-        Each has a copy of its own: a grid that was used before gives other last digits.
+        Without an outage under the usual load.
         """
         self.open()
         self.n_calls += 1
-        grid = self._intact.copy()
-        if outage >= 0:
+        grid = self._intact.copy()  # one used before gives other last digits
+        if outage is not None:
             grid.deactivate_powerline(outage)
         n_free = len(self.free)
         power = self.p_base.copy()
-        power[self.free] = (self.p_least + 0.0)[self.free]
-        power[self.free] += x[:n_free] * self.room[self.free]
+        power[self.free] = self.p_least[self.free] + x[:n_free] * self.room[self.free]
         volts = (LOWEST + (HIGHEST - LOWEST) * x[n_free:])[self.set_point]
         for k in range(self.n_generators):
             if k != self.slack:
                 grid.change_p_gen(k, power[k])
             grid.change_v_gen(k, volts[k])
-        if self.n_scenarios > 1 and not nominal:
+        if self.n_scenarios > 1 and outage is not None:
             active, reactive = self.loads * self.factors[scenario]
             for k in range(len(active)):
                 grid.change_p_load(k, active[k])
@@ -190,22 +190,19 @@ class Grid:
 
     def cost(self, x: FloatArray) -> float:
         """Return the cost of the intact grid under the usual load."""
-        found = self._solved(x, -1, 0, nominal=True)
+        found = self._solved(x)
         if found is None:
             return float("nan")
         fixed, linear, square = self.prices
-        power = found[0]
+        power, _ = found
         total = fixed.sum() + linear @ power + square @ power**2
         return float(total / self.cost_base)
 
     def limits(self, x: FloatArray, case: int) -> FloatArray:
         """Return all limits of a case: an outage under a load scenario."""
         scenario, outage = divmod(case, self.n_outages)
-        found = self._solved(x, int(self.outages[outage]), scenario, nominal=False)
-        if found is None:
-            return np.full(self.width, np.nan)
-        limits: FloatArray = found[1]
-        return limits
+        found = self._solved(x, int(self.outages[outage]), scenario)
+        return np.full(self.width, np.nan) if found is None else found[1]
 
     def case_name(self, case: int) -> str:
         """Return what has happened in a case."""

@@ -10,14 +10,13 @@ from dszog_paper.data.fetch import fetch, find
 from dszog_paper.data.generate import GENERATED, generate
 from dszog_paper.data.parsers import load
 from dszog_paper.data.samples import Samples, Split, paper_split
-from dszog_paper.data.sources import DATA_SETS, DataFile, DataSet
+from dszog_paper.data.sources import DATA_SETS, DataFile
 from dszog_paper.data.stand_ins import load_or_stand_in, stand_in, write_stand_in
 
 __all__ = [
     "DATA_SETS",
     "GENERATED",
     "DataFile",
-    "DataSet",
     "Samples",
     "Split",
     "fetch",

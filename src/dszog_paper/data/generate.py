@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dszog.contract.validation import check_choice, check_count, check_seed
+from dszog.contract.validation import check_choice
 from dszog.errors import MissingExtraError
 from dszog.maths.random_stream import stream
 from dszog_paper.data.samples import Samples
@@ -30,9 +30,7 @@ def generate(name: str, *, seed: int, repetition: int = 0) -> Samples:
     """Make ``"gen"``, or ``"D1"`` to ``"D4"``, which need scikit-learn."""
     # The same `seed` and `repetition` always give the same data.
     check_choice("generate", "name", name, GENERATED)
-    seed = check_seed("generate", seed)
-    turn = check_count("generate", "repetition", repetition, least=0)
-    rng = stream(seed, turn, purpose=GENERATE)
+    rng = stream(seed, repetition, purpose=GENERATE)
     return _linear(name, rng) if name == "gen" else _clusters(name, rng)
 
 

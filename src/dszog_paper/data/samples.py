@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.contract.validation import check_count, check_seed
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
 
@@ -111,20 +110,11 @@ def paper_split(
     The same `seed` and `repetition` always give the same split, whatever the method.
     Of many rows `n_samples` are used: the paper draws 1000 of a9a, w8a and svmguide3.
     """
-    owner = "paper_split"
     n = samples.n_rows if n_samples is None else n_samples
-    n = check_count(owner, "n_samples", n, least=10, advice="Pass 10 rows or more.")
-    if n > samples.n_rows:
-        raise InputError(
-            f"{owner}: `n_samples` must be at most {samples.n_rows}, the rows of "
-            f"{samples.name}, got {n}. Pass a smaller number."
-        )
-    seed = check_seed(owner, seed)
-    turn = check_count(owner, "repetition", repetition, least=0)
-    order = stream(seed, turn, purpose=SPLIT).permutation(samples.n_rows)[:n]
+    order = stream(seed, repetition, purpose=SPLIT).permutation(samples.n_rows)[:n]
     # Whole numbers: 0.5 * n and 0.3 * n would round differently from n to n.
     train, test, validation = np.split(order, [n // 2, n // 2 + 3 * n // 10])
-    suffix = f"split (seed {seed}, repetition {turn})"
+    suffix = f"split (seed {seed}, repetition {repetition})"
     return Split(
         train=samples.take(train, f"{samples.name}, training {suffix}"),
         validation=samples.take(validation, f"{samples.name}, validation {suffix}"),

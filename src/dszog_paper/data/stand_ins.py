@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog.contract.validation import check_choice, check_seed
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
 from dszog_paper.data.fetch import Folder
-from dszog_paper.data.parsers import PARSERS, load
+from dszog_paper.data.parsers import file_of, load, parse
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.sources import DATA_SETS
 
@@ -33,7 +31,7 @@ def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
     # It is written as a file like the real one and read by the same code.
     with tempfile.TemporaryDirectory() as folder:
         path = write_stand_in(name, part, Path(folder), seed=seed)
-        samples = PARSERS[name, part](path)
+        samples = parse(name, part, path)
     return dataclasses.replace(samples, name=f"{name} (stand-in)")
 
 
@@ -49,13 +47,14 @@ def load_or_stand_in(name: str, part: str, data: Folder | None = None) -> Sample
 
 def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path:
     """Write a look-alike of a data file into a folder, and return its path."""
-    check_choice("stand_in", "name", name, DATA_SETS)
-    files = DATA_SETS[name].files
-    check_choice("stand_in", "part", part, files)
-    turn = list(PARSERS).index((name, part))
-    rng = stream(check_seed("stand_in", seed), turn, purpose=STAND_IN)
-    path = folder / files[part].name
-    path.write_text(_WRITERS[name](rng, part == "test"), encoding="utf-8", newline="\n")
+    file = file_of("stand_in", name, part)
+    parts = [(name, part) for name, files in DATA_SETS.items() for part in files]
+    turn = parts.index((name, part))  # each is drawn from a stream of its own
+    rng = stream(seed, turn, purpose=STAND_IN)
+    path = folder / file.name
+    is_test = part == "test"
+    text = _svmguide3(rng, is_test) if name == "svmguide3" else _binary(rng, name)
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -69,18 +68,13 @@ def _labels(rng: np.random.Generator, share: float, leaning: NDArray[Any]) -> li
     return ["+1" if each > cut else "-1" for each in noisy]
 
 
-def _a9a(rng: np.random.Generator, is_test: bool) -> str:
-    X = rng.random((N_ROWS, 123)) < rng.dirichlet(np.ones(123)) * 14
-    return _binary(X, _labels(rng, 0.24, X @ rng.standard_normal(123)))
-
-
-def _w8a(rng: np.random.Generator, is_test: bool) -> str:
-    X = rng.random((N_ROWS, 300)) < rng.dirichlet(np.ones(300)) * 12
-    X[rng.random(N_ROWS) < 0.084] = False  # pages without any keyword
-    return _binary(X, _labels(rng, 0.03, X @ rng.standard_normal(300)))
-
-
-def _binary(X: NDArray[Any], labels: list[str]) -> str:
+def _binary(rng: np.random.Generator, name: str) -> str:
+    """Write a9a or w8a, of zeros and ones."""
+    n_columns, n_ones, share = {"a9a": (123, 14, 0.24), "w8a": (300, 12, 0.03)}[name]
+    X = rng.random((N_ROWS, n_columns)) < rng.dirichlet(np.ones(n_columns)) * n_ones
+    if name == "w8a":
+        X[rng.random(N_ROWS) < 0.084] = False  # pages without any keyword
+    labels = _labels(rng, share, X @ rng.standard_normal(n_columns))
     rows = (np.flatnonzero(row) + 1 for row in X)
     return "".join(
         " ".join([label, *(f"{index}:1" for index in row)]) + " \n"
@@ -98,10 +92,3 @@ def _svmguide3(rng: np.random.Generator, is_test: bool) -> str:
         f"{label} {' '.join(f'{i}:{value:.7g}' for i, value in enumerate(row, 1))}\n"
         for label, row in zip(labels, X, strict=True)
     )
-
-
-_WRITERS: dict[str, Callable[[np.random.Generator, bool], str]] = {
-    "a9a": _a9a,
-    "w8a": _w8a,
-    "svmguide3": _svmguide3,
-}

@@ -16,7 +16,6 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from dszog.contract.arrays import BoolArray, FloatArray
-from dszog.errors import MissingExtraError
 from dszog_paper.report.words import Data, is_number
 
 if TYPE_CHECKING:
@@ -97,10 +96,8 @@ def lines_of(figure: Data) -> list[Line]:
 
 def panel_svgs(figure: Data, axis: Axis) -> list[Markup]:
     """Return an SVG element for each panel, to be put into the page."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingExtraError.of("write_report", "matplotlib", "paper") from missing
+    from matplotlib.figure import Figure
+
     limits = _limits(figure, axis)
     number = re.sub(r"[^A-Za-z0-9]+", "-", str(figure["number"]))
     svgs = []

@@ -124,7 +124,7 @@ def _step_to_the_ball(domain: Set, found: ExactPoint, ray: Vector) -> Fraction |
     line = ray
     if rows:
         products = [[dot(a, b) for b in rows] for a in rows]
-        weights = _solved_fractions(products, [dot(a, ray) for a in rows])
+        weights = _solved(products, [dot(a, ray) for a in rows])
         line = [
             x - dot(weights, column)
             for x, column in zip(ray, zip(*rows, strict=True), strict=True)
@@ -148,101 +148,67 @@ def _rounded(x: Fraction) -> Fraction:
 
 def _nearest_of_rows(domain: Set, point: Vector) -> ExactPoint | None:
     """Return the nearest point of the rows alone; None if none satisfies them."""
-    # Lengths are counted in 1 / unit, and rows stretched: all numbers are whole then.
-    unit = lcm(*(x.denominator for x in point))
-    start = [int(x * unit) for x in point]
     columns, places = [], []
     for place, (row, limit) in enumerate(zip(domain.rows, domain.limits, strict=True)):
-        factor = lcm(*(x.denominator for x in (*row, limit)))
-        whole = [int(x * factor) for x in row]
-        off = dot(whole, start) - int(limit * factor) * unit
-        if not any(whole):
-            if limit < 0:
-                return None
-            continue
-        columns.append([-x for x in whole] + [off])
-        places.append(place)
-    if all(column[-1] <= 0 for column in columns):
-        return ExactPoint(point, [])
-    free, weights, common = _least_squares(columns)
-    # What is left of f, times `common`; its last entry is its squared length.
-    left = [
-        -sum(w * columns[j][i] for j, w in zip(free, weights, strict=True))
-        for i in range(len(point) + 1)
-    ]
-    left[-1] += common
-    if left[-1] == 0:
+        if any(row):
+            column = [*(-x for x in row), dot(row, point) - limit]
+            factor = lcm(*(x.denominator for x in column))
+            columns.append([int(x * factor) for x in column])  # of whole numbers
+            places.append(place)
+        elif limit < 0:
+            return None
+    weights = _least_squares(columns)
+    *left, last = [-x for x in _sum_of(columns, weights, len(point) + 1)]
+    if last == -1:  # nothing is left of f
         return None
-    moved = [
-        Fraction(x * left[-1] - y, left[-1] * unit)
-        for x, y in zip(start, left[:-1], strict=True)
-    ]
-    return ExactPoint(moved, [places[j] for j in free])
+    moved = [x - y / (last + 1) for x, y in zip(point, left, strict=True)]
+    return ExactPoint(moved, [places[j] for j in weights])
 
 
-def _least_squares(columns: list[Whole]) -> tuple[list[int], Whole, int]:
-    """Minimise ``|E u - f|`` over ``u >= 0``, exactly (Lawson and Hanson).
+def _sum_of(columns: list[Whole], weights: dict[int, Fraction], n: int) -> Vector:
+    """Return the sum of columns, each times its weight."""
+    used = [[w * x for x in columns[j]] for j, w in weights.items()]
+    return [sum(entries, Fraction(0)) for entries in zip(*used, strict=True)] or (
+        [Fraction(0)] * n
+    )
 
-    Returns which weights are positive, and these, all over one common denominator.
-    """
-    lengths = [
-        float(dot(c, c)) ** 0.5 if max(map(abs, c)).bit_length() < 500 else 1.0
-        for c in columns
-    ]
-    free: list[int] = []
-    weights: Whole = []
-    common = 1
+
+def _least_squares(columns: list[Whole]) -> dict[int, Fraction]:
+    """Minimise ``|E u - f|`` over ``u >= 0``; return the positive weights."""
+    lengths = [Fraction(float(dot(c, c)) ** 0.5 or 1.0) for c in columns]
+    weights: dict[int, Fraction] = {}
     while True:
-        fit = [
-            sum(w * columns[j][i] for j, w in zip(free, weights, strict=True))
-            for i in range(len(columns[0]))
-        ]
-        slopes = [c[-1] * common - dot(c, fit) for c in columns]
+        fit = _sum_of(columns, weights, len(columns[0]) if columns else 0)
+        slopes = [c[-1] - dot(c, fit) for c in columns]
         rising = [j for j, slope in enumerate(slopes) if slope > 0]
         if not rising:
-            return free, weights, common
-        enters = max(rising, key=lambda j: Fraction(slopes[j]) / Fraction(lengths[j]))
-        known = {j: Fraction(w, common) for j, w in zip(free, weights, strict=True)}
-        known[enters] = Fraction(0)
+            return weights
+        weights[max(rising, key=lambda j: slopes[j] / lengths[j])] = Fraction(0)
         while True:
-            free = sorted(known)
-            weights, common = _solved(
-                [[dot(columns[i], columns[j]) for j in free] for i in free],
-                [columns[j][-1] for j in free],
-            )
-            wanted = {
-                j: Fraction(w, common) for j, w in zip(free, weights, strict=True)
-            }
+            free = sorted(weights)
+            gram = [[dot(columns[i], columns[j]) for j in free] for i in free]
+            fitted = _solved(gram, [columns[j][-1] for j in free])
+            wanted = dict(zip(free, fitted, strict=True))
             stops = [j for j in free if wanted[j] <= 0]
             if not stops:
+                weights = wanted
                 break
-            step = min(known[j] / (known[j] - wanted[j]) for j in stops)
-            known = {j: known[j] + step * (wanted[j] - known[j]) for j in free}
-            known = {j: w for j, w in known.items() if w > 0}
+            step = min(weights[j] / (weights[j] - wanted[j]) for j in stops)
+            moved = {j: weights[j] + step * (wanted[j] - weights[j]) for j in free}
+            weights = {j: w for j, w in moved.items() if w > 0}
 
 
-def _solved(matrix: list[Whole], right: Whole) -> tuple[Whole, int]:
-    """Solve a system with a positive definite matrix of whole numbers (Bareiss)."""
+def _solved(matrix: Sequence[Sequence[Any]], right: Sequence[Any]) -> Vector:
+    """Solve a system with a positive definite matrix (Bareiss, in whole numbers)."""
     rows = [[*row, entry] for row, entry in zip(matrix, right, strict=True)]
+    factor = lcm(*(x.denominator for row in rows for x in row))
+    whole = [[int(x * factor) for x in row] for row in rows]
     before = 1
-    for k, pivot_row in enumerate(rows):
+    for k, pivot_row in enumerate(whole):
         pivot = pivot_row[k]
-        for i, row in enumerate(rows):
+        for i, row in enumerate(whole):
             if i != k:
-                factor = row[k]
-                rows[i] = [
-                    (pivot * x - factor * y) // before
-                    for x, y in zip(row, pivot_row, strict=True)
-                ]
+                terms = zip(row, pivot_row, strict=True)
+                whole[i] = [(pivot * x - row[k] * y) // before for x, y in terms]
         before = pivot
-    return [row[-1] for row in rows], before
-
-
-def _solved_fractions(matrix: list[Vector], right: Vector) -> Vector:
-    numbers = [*right, *(x for row in matrix for x in row)]
-    factor = lcm(*(x.denominator for x in numbers))
-    weights, common = _solved(
-        [[int(x * factor) for x in row] for row in matrix],
-        [int(x * factor) for x in right],
-    )
-    return [Fraction(w, common) for w in weights]
+    return [Fraction(row[-1], before) for row in whole]

@@ -19,7 +19,7 @@ ALL = np.arange(4)
 
 
 def linearised(**more: object) -> LinearisedSet:
-    settings: dict[str, object] = {"dim": DIM, "indices": ALL, "trust_radius": 50.0}
+    settings: dict[str, object] = {"indices": ALL, "trust_radius": 50.0}
     return LinearisedSet(**(settings | more))  # type: ignore[arg-type]
 
 

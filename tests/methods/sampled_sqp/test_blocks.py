@@ -21,6 +21,7 @@ from dszog.methods.sampled_sqp.screening import Seen
 from dszog.save.encoding import decode, encode
 from dszog.status import Status
 from dszog.workers.serial import Serial
+from tests.contracts.helpers import advance
 
 DIM, WIDTH = 6, 8
 
@@ -88,25 +89,15 @@ def test_the_optimum_is_found_and_every_call_is_counted(seed: int) -> None:
     assert result.certificate.feasibility.is_exact
 
 
-def advanced(
-    method: SampledSQP, problem: Problem, state: Any, n: int
-) -> tuple[Any, Any]:
-    answer, info = Serial(problem), None
-    for _ in range(n):
-        queries = method.ask(state)
-        state, info = method.tell(state, queries, answer(queries))
-    return state, info
-
-
 def test_saving_and_loading_changes_no_iterate() -> None:
     problem, method = Towers().problem(), SampledSQP()
-    start = method.init(problem.x0, problem.size, 3)
-    straight, _ = advanced(method, problem, start, 14)
+    start: Any = method.init(problem.x0, problem.size, 3)
+    straight = advance(method, problem, start, 14)
     for n in range(1, 14, 4):
-        half, _ = advanced(method, problem, start, n)
+        half = advance(method, problem, start, n)
         arrays: list[Any] = []
         loaded = decode(encode(half, arrays), arrays, problem.size)
-        resumed, _ = advanced(method, problem, loaded, 14 - n)
+        resumed = advance(method, problem, loaded, 14 - n)
         np.testing.assert_array_equal(resumed.x, straight.x)
         np.testing.assert_array_equal(resumed.members.slopes, straight.members.slopes)
 
@@ -273,13 +264,13 @@ def test_a_budget_that_ends_before_likely_cases_are_seen_shows_no_optimum() -> N
     problem, method = table(), SampledSQP(constraint_tol=1e-3)
     state: Any = method.init(problem.x0, problem.size, 0)
     while state.phase != "verify":
-        state, _ = advanced(method, problem, state, 1)
+        state = advance(method, problem, state, 1)
     used = state.n_loss_queries + state.n_constraint_queries
     spent = replace(method, horizon_queries=used)
     state = replace(state, confirmed=CONFIRMED)
     assert plans.verifying(spent, state).phase == "verify"  # for which nothing is left
     while state.phase != "done":
-        state, _ = advanced(method, problem, state, 1)
+        state = advance(method, problem, state, 1)
     used = state.n_loss_queries + state.n_constraint_queries
     spent = replace(method, horizon_queries=used)
     assert plans.verifying(spent, state).phase == "done"  # as none is likely any more
@@ -319,3 +310,23 @@ def test_a_point_at_which_a_case_is_violated_is_not_known_to_be_optimal(
         is_met = phase == "verify" and replies[0].constraints.max() > 1e-3
     assert is_met
     assert state.confirmed == (0 if before == CONFIRMED else before)
+
+
+def test_cases_that_join_borrow_slopes_where_to_learn_them_costs_more() -> None:
+    rng = np.random.Generator(np.random.Philox(key=4))
+    rows, shifts = rng.normal(size=(64, 20)), rng.uniform(-0.2, 0.2, (300, 64))
+    goal, n_borrowed = rng.normal(0.5, 0.2, 20), 0
+
+    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        return float(((x - goal) ** 2).sum()), rows @ x - 1.0 + shifts[i]
+
+    problem = Problem(dszog.Simulator(run, 300, 64), None, 20, x0=np.zeros(20))
+    method = SampledSQP(constraint_tol=1e-3)
+    state: Any = method.init(problem.x0, problem.size, 0)
+    while state.phase != "done":
+        before, state = state, advance(method, problem, state, 1)
+        if before.phase in ("trial", "verify"):
+            new = ~np.isin(state.members.indices, before.members.indices)
+            n_borrowed += int((state.members.stale[new] == 1).sum())
+    assert n_borrowed
+    assert (rows @ state.x - 1.0 + shifts).max() <= 1e-3

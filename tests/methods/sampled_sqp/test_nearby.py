@@ -56,9 +56,9 @@ def state_at(problem: Problem, x: FloatArray, slopes: FloatArray) -> SampledSQPS
 def looked(run: Any, slopes: FloatArray) -> SampledSQPState:
     problem, x = problem_of(run), np.array([0.5, 0.3001])
     state = nearby.looking(METHOD, state_at(problem, x, slopes))
-    (query,) = nearby.queries(state)
+    (query,) = METHOD.ask(state)
     (reply,) = Serial(problem)((query,))
-    return nearby.after_looking(state, query, reply)
+    return nearby.after_looking(state, reply)
 
 
 @pytest.mark.parametrize("run", [ridge, diverging])

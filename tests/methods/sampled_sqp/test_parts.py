@@ -14,17 +14,13 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward, peaks
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import NOBODY, WorkingSet
-from dszog.methods.sampled_sqp.scales import noise_level, variable_scales
+from dszog.methods.sampled_sqp.noise import noise_level
+from dszog.methods.sampled_sqp.scales import variable_scales
+from tests.runs import size_of
 
 
-def size_of(lower: float = -np.inf, upper: float = np.inf) -> ProblemSize:
-    return ProblemSize(
-        dim=3,
-        n_losses=5,
-        n_constraints=9,
-        lower=np.full(3, lower),
-        upper=np.full(3, upper),
-    )
+def box(lower: float, upper: float) -> ProblemSize:
+    return size_of(3, lower=np.full(3, lower), upper=np.full(3, upper))
 
 
 RNG = np.random.Generator(np.random.Philox(key=8))
@@ -162,13 +158,11 @@ def quadratic(points: object) -> object:
 
 
 def test_differences_cost_no_more_than_one_value_a_variable() -> None:
-    size, at = size_of(), np.array([1.0, 2.0, 3.0])
+    size, at = size_of(3, m=9), np.array([1.0, 2.0, 3.0])
     look = Look(
         at=at,
-        losses=np.empty(0, np.int64),
         constraints=np.array([4, 6]),
         reach=np.full(3, 1e-6),
-        loss_values=np.empty(0),
         constraint_values=np.array([5.0, 9.0]),
     )
     queries = look.queries(0, size)
@@ -181,14 +175,14 @@ def test_differences_cost_no_more_than_one_value_a_variable() -> None:
 
 
 def test_steps_of_differences_stay_within_the_bounds() -> None:
-    size = size_of(0.0, 1.0)
+    size = box(0.0, 1.0)
     x = np.array([0.0, 1.0, 0.5])
     for reach in (1e-6, 0.4, 3.0):
         moved = x + inward(x, np.full(3, reach), size)
         assert (moved >= 0.0).all()
         assert (moved <= 1.0).all()
         assert (moved != x).all()
-    assert not inward(np.zeros(3), np.ones(3), size_of(0.0, 0.0)).any()
+    assert not inward(np.zeros(3), np.ones(3), box(0.0, 0.0)).any()
 
 
 def test_scales_follow_the_units_of_variables_and_not_those_of_functions() -> None:

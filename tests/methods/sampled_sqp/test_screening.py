@@ -16,13 +16,7 @@ from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.ending import before_looks
 from dszog.methods.sampled_sqp.looks import UNKNOWN, worst_of
 from dszog.methods.sampled_sqp.screening import Seen, permuted
-
-
-def size_of(m: int, dim: int = 2, calls: Calls | None = None) -> ProblemSize:
-    far = np.full(dim, np.inf)
-    return ProblemSize(
-        dim=dim, n_losses=1, n_constraints=m, lower=-far, upper=far, calls=calls
-    )
+from tests.runs import size_of
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 16, 17, 63, 64, 65, 1000, 4097])
@@ -59,7 +53,7 @@ ORIGIN = np.zeros(2)
 def table_of(table: FloatArray, shape: tuple[int, ...]) -> ProblemSize:
     n, width = table.shape
     calls = replace(Calls.of_width(width, n * width), shape=shape)
-    return size_of(n * width, calls=calls)
+    return size_of(2, m=n * width, calls=calls)
 
 
 def values_of(table: FloatArray, cases: IntArray, shape: tuple[int, ...]) -> CaseValues:
@@ -228,7 +222,7 @@ def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
 
 
 def test_draws_meet_every_constraint_once_a_pass() -> None:
-    size, seen = size_of(1000), Seen.nothing(2)
+    size, seen = size_of(2, m=1000), Seen.nothing(2)
     met = []
     while not seen.all_drawn(size):
         drawn, seen = seen.draw(300, size, seed=5)
@@ -240,7 +234,7 @@ def test_draws_meet_every_constraint_once_a_pass() -> None:
 
 
 def test_whole_calls_are_drawn() -> None:
-    size = size_of(60, calls=Calls.of_width(6, 60))
+    size = size_of(2, m=60, calls=Calls.of_width(6, 60))
     drawn, _ = Seen.nothing(2).draw(12, size, seed=0)
     assert len(drawn) == 12
     assert len(np.unique(drawn // 6)) == 2
@@ -298,7 +292,7 @@ def test_few_points_are_kept_and_nothing_looks_safer_for_it(
 
 def test_a_limit_that_is_the_same_in_all_cases_says_nothing_of_one() -> None:
     rng = np.random.Generator(np.random.Philox(key=3))
-    size = size_of(60, calls=Calls.of_width(3, 60))
+    size = size_of(2, m=60, calls=Calls.of_width(3, 60))
     table = rng.uniform(-2.0, -1.0, (20, 3))
     table[:, 1] = -1e-3
     cases, worst = worst_of(size, np.arange(60), table.ravel())
@@ -316,6 +310,6 @@ def test_a_limit_that_is_the_same_in_all_cases_says_nothing_of_one() -> None:
 def test_a_stop_is_tighter_where_looks_cost_more_than_slopes(
     n_cases: int, share: float
 ) -> None:
-    size = size_of(3 * n_cases, dim=75, calls=Calls.of_width(3, 3 * n_cases))
+    size = size_of(75, m=3 * n_cases, calls=Calls.of_width(3, 3 * n_cases))
     state: Any = SimpleNamespace(size=size)
     assert before_looks(state) == pytest.approx(share)

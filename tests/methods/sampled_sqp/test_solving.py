@@ -15,8 +15,9 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.verdict import on_first_order
 from dszog.save.encoding import decode, encode
 from dszog.workers.serial import Serial
+from tests.contracts.helpers import advance
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
-from tests.runs import size_of
+from tests.runs import disc, size_of
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
 BY_NUMBER = {problem.number: problem for problem in PROBLEMS}
@@ -116,19 +117,19 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
 def test_a_minimum_where_no_difference_is_left_is_a_success(seed: int) -> None:
     angles = np.arange(500.0)
     normals = np.column_stack([np.cos(angles), np.sin(angles)])
-    disc = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
+    rows = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
     result = minimized(
-        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), disc, seed=seed
+        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), rows, seed=seed
     )
     assert result.success
     assert result.fun == pytest.approx(-np.sqrt(2.0))
 
 
 def test_a_plateau_below_the_start_is_none() -> None:
-    disc = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
+    rows = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
     for seed in range(3):
         result = minimized(
-            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), disc, seed=seed
+            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), rows, seed=seed
         )
         assert not result.success
 
@@ -152,27 +153,15 @@ def test_other_units_change_next_to_nothing(seed: int) -> None:
     assert abs(two.nit - one.nit) <= max(4, 0.5 * one.nit)
 
 
-def half_planes(m: int) -> Constraints:
-    def values(points: FloatArray, j: IntArray) -> FloatArray:
-        angles = j * (2.0 * np.pi / m)
-        found: FloatArray = points[:, :2] @ [np.cos(angles), np.sin(angles)] - 1.0
-        return found
-
-    return Constraints(values, m)
+def to_two(x: FloatArray) -> float:
+    return float(((x - 2.0) ** 2).sum())
 
 
 @pytest.mark.parametrize("m", [1, 30, 10**4, 10**7, 10**12])
 def test_the_nearest_point_of_a_disc_is_found_however_many_planes_bound_it(
     m: int,
 ) -> None:
-    result = dszog.minimize(
-        lambda x: float(((x - 2.0) ** 2).sum()),
-        np.zeros(2),
-        half_planes(m),
-        method="sampled_sqp",
-        max_queries=200_000,
-        seed=1,
-    )
+    result = minimized(to_two, np.zeros(2), disc(m), max_queries=200_000, seed=1)
     if m >= 10**4:
         np.testing.assert_allclose(result.x, np.full(2, np.sqrt(0.5)), atol=3e-3)
         assert result.maxcv <= 1e-4
@@ -237,7 +226,7 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
     centres = rng.normal(size=(2000, 4))
     problem = Problem(
         Losses(lambda w, i: ((w[:, np.newaxis] - centres[i]) ** 2).sum(axis=2), 2000),
-        half_planes(500),
+        Constraints(lambda w, j: disc(500).values(w[:, :2], j), 500),
         4,
         x0=np.full(4, 3.0),
     )
@@ -256,10 +245,10 @@ def test_steps_that_gain_little_by_a_gradient_of_a_few_losses_do_not_shrink() ->
         Problem(losses, None, 20, unconstrained=True),
         SampledSQP(horizon_queries=600_000),
     )
-    state, largest = method.init(np.zeros(20), problem.size, 3), 0.0
+    state: Any = method.init(np.zeros(20), problem.size, 3)
+    largest = 0.0
     while state.n_loss_queries < 300_000:
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, Serial(problem)(queries))
+        state = advance(method, problem, state, 1)
         largest = max(largest, state.sigma / state.first_sigma)
     assert largest < 1e4
 
@@ -358,14 +347,13 @@ def test_the_best_of_three_ends_is_kept_and_a_saved_run_is_the_same() -> None:
     arrays: list[Any] = []
     state = decode(encode(states[k], arrays), arrays, problem.size)
     for after in states[k + 1 :]:
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, Serial(problem)(queries))
+        state = advance(method, problem, state, 1)
         np.testing.assert_array_equal(state.x, after.x)
 
 
 def test_functions_without_values_elsewhere_are_no_failure() -> None:
     def fun(x: FloatArray) -> float:
-        if abs(x[0] - 1.25) > 0.8:
+        if abs(x[0] - 1.25) > 0.4:
             raise ValueError("far away")
         return distance(x)
 
@@ -428,23 +416,6 @@ def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
     assert result.nfev < 300
 
 
-@pytest.mark.parametrize("where", ["box", "disc"])
-@pytest.mark.parametrize(
-    ("fun", "optimum"),
-    [
-        (lambda x: abs(x[0] - 0.3) + 100 * abs(x[1] - x[0]), 0.0),
-        (lambda x: np.max(PLANES @ x + [0.0, 1.0, 0.5]), 0.46875),
-        (lambda x: np.abs(x).max() + abs(x[0] + 3 * x[1] - 1), 0.25),
-    ],
-)
-def test_kinks_are_followed_to_the_minimum(
-    fun: Any, optimum: float, where: str
-) -> None:
-    result = run(fun, np.array([3.0, -5.0]), **(BOX if where == "box" else DISC))
-    assert (result.status, result.success) == (Status.CONVERGED, True)
-    assert result.fun == pytest.approx(optimum, abs=1e-4)
-
-
 def _hinge(x: FloatArray) -> float:
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(60, 3))
@@ -452,36 +423,60 @@ def _hinge(x: FloatArray) -> float:
     return float(np.maximum(0.0, 1.0 - labels * (rows @ x)).mean() + 0.01 * x @ x)
 
 
-@pytest.mark.parametrize(
-    ("fun", "start", "optimum"),
-    [
-        (lambda x: 5 * abs(x[1] - x[0]) + (x[0] - 2) ** 2, [0.0, 0.0], 0.0),
-        (lambda x: np.abs(x).sum() + (x[0] - 1) ** 2 + x[1] ** 2, [0.0, 0.0], 0.75),
-        (lambda x: abs(x[0]) - abs(x[1]) + x[1] ** 2, [0.0, 0.0], -0.25),
-        (lambda x: abs(x[0] - 1) + x[1] ** 2, [3.0, 2.0], 0.0),
-        (_hinge, np.zeros(3), 0.17645526),
-    ],
+def _distances(x: FloatArray) -> float:
+    rng = np.random.default_rng([5, 5])
+    rows = rng.normal(size=(20, 4))
+    wanted = rows @ rng.normal(size=4) + 0.3 * rng.standard_t(2, size=20)
+    return float(np.abs(rows @ x - wanted).sum())
+
+
+BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
+DISC: dict[str, Any] = {"constraints": above(lambda x: 900.0 - x @ x)}
+PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
+IN_A_PLANE = (
+    (lambda x: abs(x[0] - 0.3) + 100 * abs(x[1] - x[0]), 0.0),
+    (lambda x: np.max(PLANES @ x + [0.0, 1.0, 0.5]), 0.46875),
+    (lambda x: np.abs(x).max() + abs(x[0] + 3 * x[1] - 1), 0.25),
 )
-def test_a_minimum_at_a_kink_is_shown(fun: Any, start: Any, optimum: float) -> None:
-    result = dszog.minimize(fun, start, seed=0)
-    assert (result.status, result.success) == (Status.CONVERGED, True)
-    assert result.fun == pytest.approx(optimum, abs=1e-5)
+ROWS_WITH_KINKS = (
+    (lambda x: 1.0 - np.abs(x).sum(), 4.25),
+    (lambda x: -np.max(PLANES @ x - 1.0), 4.25),
+    (lambda x: 0.5 - np.maximum(0.0, PLANES @ x).mean(), 5.078125),
+)
 
 
 @pytest.mark.parametrize(
-    ("rows", "optimum"),
+    ("fun", "start", "where", "optimum"),
     [
-        (lambda x: 1.0 - np.abs(x).sum(), 4.25),
-        (lambda x: -np.max(PLANES @ x - 1.0), 4.25),
-        (lambda x: 0.5 - np.maximum(0.0, PLANES @ x).mean(), 5.078125),
+        *[(f, [3, -5], where, best) for f, best in IN_A_PLANE for where in (BOX, DISC)],
+        (lambda x: 5 * abs(x[1] - x[0]) + (x[0] - 2) ** 2, [0, 0], {}, 0.0),
+        (lambda x: np.abs(x).sum() + (x[0] - 1) ** 2 + x[1] ** 2, [0, 0], {}, 0.75),
+        (lambda x: abs(x[0]) - abs(x[1]) + x[1] ** 2, [0, 0], {}, -0.25),
+        (lambda x: abs(x[0] - 1) + x[1] ** 2, [3, 2], {}, 0.0),
+        (_hinge, np.zeros(3), {}, 0.17645526),
+        *[
+            (
+                lambda x: ((x - [3.0, 0.5]) ** 2).sum(),
+                [0, 0],
+                {"constraints": above(rows)},
+                best,
+            )
+            for rows, best in ROWS_WITH_KINKS
+        ],
     ],
-    ids=["sum", "maximum", "hinge"],
 )
-def test_kinks_of_constraints_are_followed(rows: Any, optimum: float) -> None:
-    target = np.array([3.0, 0.5])
-    result = run(lambda x: ((x - target) ** 2).sum(), np.zeros(2), above(rows))
+def test_kinks_are_followed_to_a_minimum_that_is_shown(
+    fun: Any, start: Any, where: Any, optimum: float
+) -> None:
+    result = run(fun, np.array(start, float), **where)
     assert (result.status, result.success) == (Status.CONVERGED, True)
-    assert result.fun == pytest.approx(optimum, abs=1e-4)
+    assert result.fun == pytest.approx(optimum, abs=1e-4 if where else 1e-5)
+
+
+def test_planes_enclose_the_least_sum_of_distances() -> None:
+    result = minimized(_distances, np.zeros(4))
+    assert result.status == Status.CONVERGED
+    assert result.nfev < 1500
 
 
 def test_a_saddle_is_left_along_all_ways_that_fall() -> None:
@@ -682,13 +677,8 @@ def test_a_variable_that_cannot_move_stays() -> None:
     assert result.x == pytest.approx([3.0, 2.0])
 
 
-PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
 WAY: FloatArray = np.cos(range(30)) / np.linalg.norm(np.cos(range(30)))
 CIRCLE: dict[str, Any] = {"constraints": {"type": "eq", "fun": lambda x: x @ x - 1}}
-BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
-DISC: dict[str, Any] = {
-    "constraints": [{"type": "ineq", "fun": lambda x: 900.0 - x @ x}]
-}
 
 
 @pytest.mark.parametrize(
@@ -733,11 +723,10 @@ def test_a_steep_variable_does_not_hide_the_slope_along_another(
 def test_violations_count_in_the_units_of_the_caller(
     size: float, tolerance: float
 ) -> None:
-    planes = half_planes(20_000)
     result = minimized(
-        lambda x: float(np.sum((x - 2) ** 2)),
+        to_two,
         np.zeros(2),
-        Constraints(lambda w, j: size * planes.values(w, j), 20_000),
+        Constraints(lambda w, j: size * disc(20_000).values(w, j), 20_000),
         constraint_tol=tolerance,
     )
     assert (result.status, result.success) == (Status.CONVERGED, True)
@@ -761,7 +750,7 @@ def test_functions_of_any_size_take_the_same_way_to_the_bit(
     # Sizes are powers of two, so that nothing is rounded in another way.
     def solved(a: int, b: int) -> Any:
         fun: Any = distance
-        x0, bounds, rows = np.zeros(2), None, half_planes(3000)
+        x0, bounds, rows = np.zeros(2), None, disc(3000)
         if number:
             small = BY_NUMBER[number]
             fun, x0, bounds = small.fun, np.array(small.x0), small.bounds
@@ -790,12 +779,8 @@ def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None
         found[:, j == 85_062] = np.nan
         return found
 
-    result = minimized(
-        lambda x: float(np.sum((x - 2) ** 2)),
-        np.zeros(2),
-        Constraints(values, 100_000),
-        on_failure="resample",
-    )
+    rows = Constraints(values, 100_000)
+    result = minimized(to_two, np.zeros(2), rows, on_failure="resample")
     assert (result.status, result.success) == (Status.UNCONFIRMED, False)
     assert result.certificate.feasibility.n_unknown == 1
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
@@ -929,16 +914,7 @@ def test_a_budget_that_leaves_no_looks_at_unseen_constraints_is_no_success(
 
 
 def test_few_of_very_many_constraints_are_enough_if_none_is_violated() -> None:
-    def values(points: FloatArray, j: IntArray) -> FloatArray:
-        angles = 2.0 * np.pi * j / 10**9
-        return np.asarray(points @ np.stack([np.cos(angles), np.sin(angles)]) - 1.0)
-
-    result = minimized(
-        lambda x: float(((x - 2.0) ** 2).sum()),
-        np.zeros(2),
-        Constraints(values, 10**9),
-        max_queries=10_000,
-    )
+    result = minimized(to_two, np.zeros(2), disc(10**9), max_queries=10_000)
     assert result.success
 
 
@@ -969,15 +945,6 @@ def test_a_point_that_is_not_optimal_far_from_the_start_is_a_new_beginning() -> 
     result = minimized(fun, [-120.6, 1773.2])
     assert result.status == Status.CONVERGED
     assert result.fun < 1e-3  # of 1.6e10
-
-
-def test_planes_enclose_the_least_sum_of_distances() -> None:
-    rng = np.random.default_rng([5, 5])
-    rows = rng.normal(size=(20, 4))
-    wanted = rows @ rng.normal(size=4) + 0.3 * rng.standard_t(2, size=20)
-    result = minimized(lambda x: np.abs(rows @ x - wanted).sum(), np.zeros(4))
-    assert result.status == Status.CONVERGED
-    assert result.nfev < 1500
 
 
 @pytest.mark.parametrize("number", [0, 8])
@@ -1047,12 +1014,47 @@ def test_slopes_of_all_losses_are_taken_where_sizes_cannot_be_learned() -> None:
     rows = Constraints.linear(np.ones((1, 1)), np.array([6e6]))
     problem = Problem(Losses(values, 20), rows, 1)
     method = SampledSQP(horizon_queries=2000)
-    state = method.init(np.array([5e6 + 3.0]), problem.size, 0)
+    state: Any = method.init(np.array([5e6 + 3.0]), problem.size, 0)
     while state.phase != "sizes":
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, Serial(problem)(queries))
-    state = state.back_to(state)  # what was asked there has failed
-    queries = method.ask(state)
-    state, _ = method.tell(state, queries, Serial(problem)(queries))
+        state = advance(method, problem, state, 1)
+    # What was asked there has failed.
+    state = advance(method, problem, state.back_to(state), 1)
     assert len(state.table) == 20
     assert state.table.slopes.all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_that_violates_all_constraints_is_left(seed: int) -> None:
+    """The smallest ball around points: whatever joins was as much violated before."""
+    points = np.random.default_rng(14).normal(size=(5000, 10)) + 5.0
+
+    def outside(balls: FloatArray, j: IntArray) -> FloatArray:
+        gaps = balls[:, np.newaxis, :-1] - points[j]
+        return np.asarray(np.linalg.norm(gaps, axis=2) - balls[:, -1:])
+
+    x0 = np.append(np.zeros(10), 1.0)
+    result = dszog.minimize(lambda x: x[-1], x0, Constraints(outside, 5000), seed=seed)
+    assert result.success
+    assert result.fun == pytest.approx(5.50405885, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_that_jump_at_the_start_alone_do_not_make_variables_small(
+    seed: int,
+) -> None:
+    """A classifier without weights is wrong everywhere, with any weights it is not."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(500, 4))
+    labels = np.sign(rows @ rng.normal(size=4) + 0.5 * rng.normal(size=500))
+
+    def errors(points: FloatArray, j: IntArray) -> FloatArray:
+        wrong = np.sign(points @ rows.T) != labels
+        return np.asarray(wrong.mean(axis=1, keepdims=True) - 0.4 + 0.0 * j)
+
+    def loss(x: FloatArray) -> float:
+        return float(np.logaddexp(0.0, -labels * (rows @ x)).mean())
+
+    result = minimized(loss, np.zeros(4), Constraints(errors, 1))
+    alone = minimized(loss, np.zeros(4))
+    assert result.maxcv == 0.0
+    assert result.fun == pytest.approx(alone.fun, rel=1e-4)

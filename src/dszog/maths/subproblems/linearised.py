@@ -27,7 +27,6 @@ class LinearisedSet:
     methods that are made for convex sets.
     """
 
-    dim: int
     indices: IntArray  # the constraints that are to be replaced
     families: tuple[RowFamily, ...] = ()  # the linear ones
     trust_radius: float = 1.0  # half the side of the box around the point

@@ -19,10 +19,10 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 
 from dszog.contract import NO_INDICES
-from dszog.contract.arrays import BoolArray, FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import EmptySetError, SubproblemError
 from dszog.maths.subproblems.base import Solution
-from dszog.maths.subproblems.rows import RowFamily, joined, normalised
+from dszog.maths.subproblems.rows import NumberedRows, RowFamily, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
@@ -48,26 +48,26 @@ def by_generation(
 ) -> Solution:
     """Project on all rows by solving for few of them."""
     # `hint` are rows to begin with, numbered through the families.
-    working = _Working(families, hint)
+    rows = NumberedRows(families)
+    working = np.unique(hint[(hint >= 0) & (hint < rows.n_rows)])
     rounding = ROUNDING * float(np.abs(point).max())
     w, off, tolerance = point, 0.0, 0.0
     n_rounds, events = 0, tuple[str, ...]()
     while n_rounds < MAX_ROUNDS:
         n_rounds += 1
-        normals, limits = working.rows()
-        if len(limits):
+        if len(working):
+            normals, limits = rows.normals(working), rows.limits(working)
             w, multipliers, more = least_distance(point, normals, limits)
             events += more
-            working.keep(multipliers > 0.0)
+            working = working[multipliers > 0.0]
         tolerance = PRECISION * (1.0 + float(np.abs(w).max())) + rounding
-        off, is_new = working.add_worst(w, tolerance)
-        if off <= tolerance or not is_new:
+        violated, off = _violated(rows, w, tolerance)
+        n_before, working = len(working), np.union1d(working, violated)
+        if off <= tolerance or len(working) == n_before:
             break
     # Beyond the tolerance it is rounding: all rows that are violated are known already.
     if off <= ACCEPTED / PRECISION * tolerance:
-        return Solution(
-            point=w, active=working.indices, n_rounds=n_rounds, events=events
-        )
+        return Solution(point=w, active=working, n_rounds=n_rounds, events=events)
     if is_empty(families):
         raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(
@@ -76,50 +76,20 @@ def by_generation(
     )
 
 
-class _Working:
-    """The rows that are taken into account at present."""
+def _violated(
+    rows: NumberedRows, w: FloatArray, tolerance: float
+) -> tuple[IntArray, float]:
+    """Return rows that `w` violates, the worst ones, and by which distance at most.
 
-    def __init__(self, families: Sequence[RowFamily], hint: IntArray) -> None:
-        self._families = families
-        sizes = [family.n_rows for family in families]
-        self._firsts = np.cumsum([0, *sizes])
-        known = (hint >= 0) & (hint < self._firsts[-1])
-        self.indices: IntArray = np.unique(hint[known])
-
-    def rows(self) -> tuple[FloatArray, FloatArray]:
-        """Return the vectors and limits of all of them."""
-        normals, limits = [], []
-        for family, first in zip(self._families, self._firsts, strict=False):
-            own = self._own(family, first)
-            normals.append(family.normals(own))
-            limits.append(family.limits(own))
-        return np.concatenate(normals), np.concatenate(limits)
-
-    def _own(self, family: RowFamily, first: int) -> IntArray:
-        inside = (self.indices >= first) & (self.indices < first + family.n_rows)
-        return self.indices[inside] - first
-
-    def keep(self, kept: BoolArray) -> None:
-        self.indices = self.indices[kept]
-
-    def add_worst(self, w: FloatArray, tolerance: float) -> tuple[float, bool]:
-        """Take in rows that `w` violates; return the worst distance, and if any is new.
-
-        Distances are violations divided by the length of the row.
-        """
-        worst, n_before = 0.0, len(self.indices)
-        for family, first in zip(self._families, self._firsts, strict=False):
-            own, off = family.worst(w, ROWS_PER_ROUND)
-            normals = family.normals(own)
-            lengths = np.sqrt(np.square(normals).sum(axis=1))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                distances = np.where(off > 0.0, off / lengths, 0.0)
-            if np.isinf(distances).any():  # 0 <= a negative number
-                raise EmptySetError(EMPTY_MESSAGE)
-            worst = max(worst, float(distances.max(initial=0.0)))
-            new = own[distances > tolerance] + first
-            self.indices = np.union1d(self.indices, new)
-        return worst, len(self.indices) > n_before
+    Distances are violations divided by the length of the row.
+    """
+    indices, off = rows.worst(w, ROWS_PER_ROUND)
+    lengths = np.sqrt(np.square(rows.normals(indices)).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distances = np.where(off > 0.0, off / lengths, 0.0)
+    if np.isinf(distances).any():  # 0 <= a negative number
+        raise EmptySetError(EMPTY_MESSAGE)
+    return indices[distances > tolerance], float(distances.max(initial=0.0))
 
 
 class Nearest(NamedTuple):

@@ -33,6 +33,7 @@ from dszog.maths.subproblems.nearest import (
 from dszog.maths.subproblems.rows import (
     BoxRows,
     MatrixRows,
+    NumberedRows,
     PairRows,
     RowFamily,
     System,
@@ -315,8 +316,8 @@ class Polyhedron:
         # nothing: farther out it may move on.
         if not len(found.active):
             return False
-        left = least_squares(self._normals(found.active).T, down).residual
-        return left <= SETTLED
+        normals = NumberedRows(self.families).normals(found.active)
+        return least_squares(normals.T, down).residual <= SETTLED
 
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
@@ -348,7 +349,7 @@ class Polyhedron:
         point = found.point
         line = ray
         if len(found.active):
-            normals = self._normals(found.active)
+            normals = NumberedRows(self.families).normals(found.active)
             line = ray - normals.T @ np.linalg.lstsq(normals.T, ray, rcond=None)[0]
         square, along = float(line @ line), float(point @ line)
         beyond = float(point @ point) - self.ball_radius**2
@@ -356,15 +357,6 @@ class Polyhedron:
         if square <= 1e-16 or inside < 0.0:
             return math.nan
         return multiple + (math.sqrt(inside) - along) / square
-
-    def _normals(self, indices: IntArray) -> FloatArray:
-        """Return the vectors of rows that are numbered through the families."""
-        parts, first = [], 0
-        for family in self.families:
-            own = indices[(indices >= first) & (indices < first + family.n_rows)]
-            parts.append(family.normals(own - first))
-            first += family.n_rows
-        return np.concatenate(parts)
 
     def _linear_program(self, cost: FloatArray) -> Solution:
         """Minimise a linear function over the rows with HiGHS; check its answer."""

@@ -7,7 +7,9 @@ possibly in more variables.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -186,6 +188,34 @@ class BoxRows:
         limits = np.concatenate([self.upper, -self.lower])
         finite = np.flatnonzero(np.isfinite(limits))
         return System(self.normals(finite), limits[finite])
+
+
+class NumberedRows:
+    """The rows of several families, numbered through in their order."""
+
+    def __init__(self, families: Sequence[RowFamily]) -> None:
+        self._families = families
+        self._firsts = np.cumsum([0, *(family.n_rows for family in families)])
+        self.n_rows = int(self._firsts[-1])
+
+    def worst(self, w: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+        """Return about `count` of the most violated rows of each family."""
+        found = [family.worst(w, count) for family in self._families]
+        numbered = zip(found, self._firsts[:-1], strict=True)
+        indices = np.concatenate([own + first for (own, _), first in numbered])
+        return indices, np.concatenate([off for _, off in found])
+
+    def normals(self, indices: IntArray) -> FloatArray:
+        return np.concatenate([f.normals(own) for f, own in self._split(indices)])
+
+    def limits(self, indices: IntArray) -> FloatArray:
+        return np.concatenate([f.limits(own) for f, own in self._split(indices)])
+
+    def _split(self, indices: IntArray) -> Iterator[tuple[RowFamily, IntArray]]:
+        """Yield each family with its own rows of these, which it numbers from 0."""
+        ends = pairwise(self._firsts)
+        for family, (first, last) in zip(self._families, ends, strict=True):
+            yield family, indices[(indices >= first) & (indices < last)] - first
 
 
 def joined(systems: list[System], dim: int) -> System:

@@ -8,12 +8,12 @@ objective is above that of the iterate; planes of a constraint are further rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 
 SOFT = 1e-6  # of the proximal weight, for the variable of the planes
@@ -23,18 +23,13 @@ HIGH = 10.0  # times its steepness: the least price of a plane
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Bundle:
+class Bundle(FrozenArrays):
     """Planes ``values + slopes @ (z - bases)``."""
 
     values: FloatArray  # (k,)
     slopes: FloatArray  # (k, dim), in scaled variables
     bases: FloatArray  # (k, dim)
     owners: IntArray  # (k,)
-
-    def __post_init__(self) -> None:
-        for name in ("values", "slopes", "bases"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        object.__setattr__(self, "owners", frozen_ints(self.owners))
 
     @classmethod
     def empty(cls, dim: int) -> Bundle:
@@ -74,12 +69,8 @@ class Bundle:
     def among(self, owners: IntArray) -> Bundle:
         """Return the planes of some owners."""
         which = np.isin(self.owners, owners)
-        return Bundle(
-            values=self.values[which],
-            slopes=self.slopes[which],
-            bases=self.bases[which],
-            owners=self.owners[which],
-        )
+        parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}
+        return Bundle(**parts)
 
     def heights(self, z: FloatArray, value: float | FloatArray = 0.0) -> FloatArray:
         """Return how far each plane is above a value at a point."""
@@ -114,13 +105,9 @@ class Bundle:
         planes = np.hstack([turns / steepness, -np.ones((k, 1))])
         lengths = np.linalg.norm(planes, axis=1)
         heights = np.minimum(self.heights(z, value), 0.0) / steepness
+        plain = np.hstack([rows.slopes, np.zeros((len(rows.slopes), 1))])
         both = LinearModels(
-            slopes=np.vstack(
-                [
-                    np.hstack([rows.slopes, np.zeros((len(rows.slopes), 1))]),
-                    planes / lengths[:, np.newaxis],
-                ]
-            ),
+            slopes=np.vstack([plain, planes / lengths[:, np.newaxis]]),
             offsets=np.concatenate([rows.offsets, heights / lengths]),
             two_sided=np.concatenate([rows.two_sided, np.zeros(k, dtype=bool)]),
         )
@@ -133,9 +120,9 @@ class Bundle:
             np.append(upper, np.inf),
             np.concatenate([start, np.zeros(k)]),
         )
-        return Answer(
+        return replace(
+            answer,
             step=answer.step[:dim],
             multipliers=answer.multipliers[: len(rows.offsets)],
             bound_multipliers=answer.bound_multipliers[:dim],
-            residual=answer.residual,
         )

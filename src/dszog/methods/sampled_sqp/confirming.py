@@ -18,14 +18,15 @@ import numpy as np
 from scipy.linalg import null_space
 
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
+from dszog.methods.sampled_sqp.noise import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.options import Options, queries_left
 from dszog.methods.sampled_sqp.pilot import steps_in_a_row
-from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.state import (
+    HARDLY,
     KINKED_OBJECTIVE,
     KINKED_ROWS,
     MOST_CONFIRMS,
@@ -39,7 +40,6 @@ ENOUGH = 5  # points in a row, for an estimate of noise
 LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE, CASE_SHARE = 0.2, 0.1  # of the queries so far that a look may cost
-HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_WHOLE = 200  # variables, of which all pairs are looked at where a run began
 # Points of a look at cases that are asked for at any cost: along all variables, or few
 MOST_LEAST, FEWEST = 96, 24
@@ -80,7 +80,7 @@ def _curved(state: SampledSQPState) -> BoolArray:
     """
     found: BoolArray = state.members.multipliers > 0
     if state.size.by_case or _has_moved(state):
-        found &= state.members.bent == 1
+        found &= state.members.is_bent
     return found
 
 
@@ -93,54 +93,33 @@ def reserved(state: SampledSQPState) -> int:
     """Return the queries to be left for a look around that is still to come."""
     if state.confirmed or state.n_confirms >= MOST_CONFIRMS:
         return 0
-    used = state.n_loss_queries + state.n_constraint_queries
-    return min(2 * _n_functions(state) * _least_points(state), used // 4)
-
-
-def _n_functions(state: SampledSQPState) -> int:
-    curved = state.size.cases_of(state.members.indices[_curved(state)])
-    return max(len(state.table) + len(curved), 1)
+    n_functions = state.n_functions(_curved(state))
+    return min(2 * n_functions * _least_points(state), state.n_queries // 4)
 
 
 def _least_points(state: SampledSQPState) -> int:
     most = 12 * (state.size.dim + 1)
     if not state.size.by_case:
         return most if state.size.n_losses == 1 else FEWEST
-    used = state.n_loss_queries + state.n_constraint_queries
     whole = 4 * (state.size.dim + 2)
     least = whole if FEWEST <= whole <= MOST_LEAST else FEWEST
-    return min(most, max(least, used // (10 * _n_functions(state))))
+    by_budget = state.n_queries // (10 * state.n_functions(_curved(state)))
+    return min(most, max(least, by_budget))
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
-    n_functions, dim = _n_functions(state), state.size.dim
-    used = state.n_loss_queries + state.n_constraint_queries
+    n_functions, dim = state.n_functions(_curved(state)), state.size.dim
     least = _least_points(state)
     share = CASE_SHARE if state.size.by_case else SHARE
-    most = max(int(share * used) // n_functions, least)
-    if (
-        not (_has_moved(state) or state.size.by_case) and dim <= MOST_WHOLE
-    ):  # maybe a saddle
+    most = max(int(share * state.n_queries) // n_functions, least)
+    may_be_saddle = not (_has_moved(state) or state.size.by_case)
+    if may_be_saddle and dim <= MOST_WHOLE:
         most = max(most, 4 * dim + dim * (dim - 1) // 2)
     n = min(most, int(queries_left(options, state)) // (2 * n_functions))
     return n if n >= 4 else least  # which ends a run that has no such budget
 
 
-def own_sizes(state: SampledSQPState) -> FloatArray:
-    """Return the size of each variable: its own, what it moved by, or a usual one."""
-    own = np.maximum(state.away, np.abs(state.x - state.start))
-    sizes: FloatArray = np.where(own > HARDLY * state.sizes, own, state.sizes)
-    return sizes
-
-
 # --------------------------------------------------------------------------- the points
-
-
-def _short(state: SampledSQPState) -> FloatArray:
-    """Return the steps of differences as they were, with their signs."""
-    reach = max(state.loss_reach, state.row_reach)
-    size = np.maximum(reach * state.scale, state.finest)
-    return inward(state.x, size, state.size)
 
 
 def _sides(state: SampledSQPState) -> FloatArray:
@@ -150,8 +129,11 @@ def _sides(state: SampledSQPState) -> FloatArray:
     the short ones is 0. A long step does not change the sign of a variable: values may
     not be defined there.
     """
-    x, size, forward = state.x, state.size, _short(state)
-    long = LENGTH * own_sizes(state)
+    x, size = state.x, state.size
+    # The short ones are those of differences as they were, with their signs.
+    reach = max(state.loss_reach, state.row_reach)
+    forward = inward(x, np.maximum(reach * state.scale, state.finest), size)
+    long = LENGTH * state.own_sizes
     long = np.where(x != 0, np.minimum(long, 0.1 * np.abs(x)), long)
     long = state.probe_size * np.maximum(long, 32.0 * np.abs(forward))
     long = np.maximum(long, 8.0 * np.abs(forward))
@@ -163,8 +145,7 @@ def _sides(state: SampledSQPState) -> FloatArray:
         (x - forward >= size.lower) & (x - forward <= size.upper), -forward, 0
     )
     moved = x + np.array([first, second, forward, back])
-    sides: FloatArray = np.clip(moved, size.lower, size.upper) - x
-    return sides
+    return state.size.clip(moved) - x
 
 
 def _chosen(state: SampledSQPState) -> tuple[list[int], bool]:
@@ -198,10 +179,9 @@ def _plan(state: SampledSQPState) -> tuple[list[tuple[int, ...]], FloatArray]:
     return names, np.vstack([steps, in_a_row])
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and around it."""
-    (look,), (_, steps) = state.looks, _plan(state)
-    return (look.around(steps, state.iteration),)
+def steps(state: SampledSQPState) -> FloatArray:
+    """Return the steps to the points around, and to the point itself."""
+    return _plan(state)[1]
 
 
 # --------------------------------------------------------------- what they have said
@@ -211,102 +191,99 @@ def after_looking(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Return the state with slopes and curvatures as found, or with a kink noted."""
+    refuted = replace(state, confirmed=REFUTED)
     places, (look,) = _places(state, query), state.looks
     n_asked = len(look.losses), len(look.constraints)
     has_lost = n_asked != (len(query.losses), len(query.constraints))
     if () not in places or has_lost:  # the point itself has failed
-        return replace(state, confirmed=REFUTED)
+        return refuted
     rises = _rises(state, query, reply, places[()])
     if not np.isfinite(rises[places[()]]):
-        return replace(state, confirmed=REFUTED)
-    judged = rises
+        return refuted
     losses = np.zeros(len(rises))
     if reply.losses.shape[1]:
         losses = reply.losses.mean(axis=1)
         losses = losses - losses[places[()]]
-    if state.size.by_case:  # limits with kinks hold a point as well as others
-        judged = losses
-    sides, (chosen, has_pairs) = _sides(state), _chosen(state)
-    dim = state.size.dim
+    chosen, has_pairs = _chosen(state)
+    lengths = _sides(state) / state.scale
 
-    def rise(*name: int, among: FloatArray = rises) -> float:
-        return among[places[name]] if name in places else np.nan
+    def at(values: FloatArray, *name: int) -> float:
+        return values[places[name]] if name in places else np.nan
 
+    def along(values: FloatArray, who: list[int]) -> FloatArray:
+        told = [[at(values, side, i) for i in who] for side in range(4)]
+        return _along(lengths[:, who], np.array(told))
+
+    found = along(rises, chosen)
+    is_known = np.isfinite(found).all(axis=0)
+    if 2 * is_known.sum() < len(chosen):  # too many have failed
+        return refuted
+    known = np.array(chosen)[is_known].tolist()
     pull = state.members.slopes.T @ state.members.multipliers
-    slopes, bends = state.table.gradient + pull, np.zeros(dim)
-    measured = np.zeros(dim, dtype=bool)
-    is_kinked = is_rough = False
+
+    def shows(values: FloatArray) -> tuple[BoolArray, BoolArray]:
+        """Return along which slopes jump, and where they belong to no parabola."""
+        slopes, bends, jumps, off = along(values, known)
+        pulls, (_, back, fore, _) = pull[known], np.abs(lengths[:, known])
+        changes = np.abs(bends) * back
+        forces = np.maximum(np.abs(slopes - pulls), np.abs(pulls))
+        slight = np.maximum(SLIGHT * forces, 8.0 * _noise(state) / fore)
+        return (
+            jumps > np.maximum(KINK * changes, slight),
+            off > np.maximum(BENT * changes, slight),
+        )
+
+    # Where cases hold a point limits with kinks do as well as others.
+    jumps, off = shows(losses if state.size.by_case else rises)
+    is_kinked, is_rough = bool(jumps.any()), bool(off.any())
     owners = 0  # of kinks
-    lengths = sides / state.scale
-
-    def shows(i: int, among: FloatArray) -> tuple[bool, bool]:
-        """Return whether slopes jump along a variable, or belong to no parabola."""
-        told = [rise(side, i, among=among) for side in range(4)]
-        slope, bend, jump, off = _along(lengths[:, i], told)
-        change, fore = abs(bend * lengths[1, i]), abs(lengths[2, i])
-        force = max(abs(slope - pull[i]), abs(pull[i]))
-        slight = max(SLIGHT * force, 8.0 * _noise(state) / fore)
-        return jump > max(KINK * change, slight), off > max(BENT * change, slight)
-
-    for i in chosen:
-        found = _along(lengths[:, i], [rise(side, i) for side in range(4)])
-        if not np.isfinite(found).all():
-            continue
-        measured[i] = True
-        slopes[i], bends[i], _, _ = found
-        has_jump, is_off = shows(i, judged)
-        is_kinked |= has_jump
-        is_rough |= is_off
-        if (has_jump or is_off) and not state.size.by_case:
-            owners |= KINKED_OBJECTIVE * any(shows(i, losses))
-            owners |= KINKED_ROWS * any(shows(i, rises - losses))
-    if 2 * measured.sum() < len(chosen):  # too many have failed
-        return replace(state, confirmed=REFUTED)
-    is_rough &= not state.size.by_case  # another look would cost too much
+    if state.size.by_case:
+        is_rough = False  # another look would cost too much
+    else:
+        for owner, own in (KINKED_OBJECTIVE, losses), (KINKED_ROWS, rises - losses):
+            is_odd = np.logical_or(*shows(own)) & (jumps | off)
+            owners |= owner * int(is_odd.any())
     if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
         return replace(state, probe_size=SHORTER * state.probe_size)
-    is_kinked |= is_rough
-    owners = owners or KINKED_OBJECTIVE
-    state = replace(state, probe_size=1.0, is_kinked=int(is_kinked) * owners)
-    if is_kinked:
+    state = replace(state, probe_size=1.0, is_kinked=0)
+    if is_kinked or is_rough:
+        state = replace(state, is_kinked=owners or KINKED_OBJECTIVE)
         n = 1 if state.keeps_planes else state.n_confirms + MOST_CONFIRMS // MOST_KINKS
         return replace(state, confirmed=REFUTED, n_confirms=n)
     state = _with_noise(state, places, reply)
-    matrix = _stretched(state, bends, measured)
-    if has_pairs and measured[chosen].all():
-        matrix[chosen, chosen] = bends[chosen]
+    slopes = state.table.gradient + pull
+    slopes[known] = found[0, is_known]
+    matrix = _stretched(state, np.array(known, dtype=int), found[1, is_known])
+    if has_pairs and is_known.all():
+        matrix[chosen, chosen] = found[1]
         for i, j in combinations(chosen, 2):
-            both = rise(0, i, j) - rise(0, i) - rise(0, j)
+            both = at(rises, 0, i, j) - at(rises, 0, i) - at(rises, 0, j)
             matrix[i, j] = matrix[j, i] = both / (lengths[0, i] * lengths[0, j])
     return _with_matrix(state, matrix, slopes - pull, has_pairs)
 
 
-def _along(
-    lengths: FloatArray, rises: list[float]
-) -> tuple[float, float, float, float]:
-    """Return slope and curvature along a variable, and how far they are from sure.
+def _along(lengths: FloatArray, rises: FloatArray) -> FloatArray:
+    """Return slopes and curvatures along variables, and how far they are from sure.
 
     By how much slopes differ on the two sides, and over short and long steps.
     """
     a, b, fore, back = lengths
-    one, two, ahead = rises[0] / a, rises[1] / b, rises[2] / fore
+    one, two, ahead = rises[:3] / lengths[:3]
     bend = 2.0 * (one - two) / (a - b)
-    behind = rises[3] / back if back else ahead - bend * fore
+    behind = np.where(back != 0, rises[3] / back, ahead - bend * fore)
     slope = 0.5 * (ahead + behind)
     over = one - 0.5 * bend * a  # the slope over the longer steps
-    return slope, bend, abs(ahead - behind), abs(over - slope)
+    return np.array([slope, bend, np.abs(ahead - behind), np.abs(over - slope)])
 
 
 def _places(state: SampledSQPState, query: Query) -> dict[tuple[int, ...], int]:
     """Return where in a reply the points are, by name; some may have failed."""
-    (asked,), (names, _) = queries(state), _plan(state)
-    points = query.points(state.size)
-    told = {point.tobytes(): i for i, point in enumerate(points)}
-    found = {}
-    for name, point in zip(names, asked.points(state.size), strict=True):
-        if point.tobytes() in told:
-            found[name] = told[point.tobytes()]
-    return found
+    names, steps = _plan(state)
+    asked = state.looks[0].around(steps, state.iteration).points(state.size)
+    told = {point.tobytes(): i for i, point in enumerate(query.points(state.size))}
+    numbers = [told.get(point.tobytes()) for point in asked]
+    both = zip(names, numbers, strict=True)
+    return {name: number for name, number in both if number is not None}
 
 
 def _with_noise(
@@ -324,16 +301,15 @@ def _with_noise(
 
 
 def _stretched(
-    state: SampledSQPState, bends: FloatArray, measured: BoolArray
+    state: SampledSQPState, known: IntArray, bends: FloatArray
 ) -> FloatArray:
-    """Return the curvature as it was known, with this one along the variables."""
-    matrix = np.array(state.curvature)
-    known = np.diagonal(matrix)
-    is_known = measured & (known > 0)
-    ratios = np.abs(bends) / np.where(is_known, known, 1.0)
-    factors = np.sqrt(np.where(is_known, ratios, 1.0))
+    """Return the curvature as it was known, with this one along some variables."""
+    matrix, factors = np.array(state.curvature), np.ones(state.size.dim)
+    before = np.diagonal(matrix)[known]
+    ratios = np.abs(bends) / np.where(before > 0, before, 1.0)
+    factors[known] = np.sqrt(np.where(before > 0, ratios, 1.0))
     matrix = matrix * factors * factors[:, np.newaxis]
-    matrix[measured, measured] = np.abs(bends[measured])
+    matrix[known, known] = np.abs(bends)
     return matrix
 
 
@@ -394,8 +370,7 @@ def _free(
     held = (state.x <= state.size.lower) & (left > 0)
     held |= (state.x >= state.size.upper) & (left < 0)
     walls = np.vstack([members.slopes[members.multipliers > 0], np.eye(dim)[held]])
-    free: FloatArray = null_space(walls * units) if len(walls) else np.eye(dim)
-    return free
+    return null_space(walls * units) if len(walls) else np.eye(dim)
 
 
 def soft_ways(state: SampledSQPState) -> FloatArray:
@@ -404,7 +379,7 @@ def soft_ways(state: SampledSQPState) -> FloatArray:
     One in a row, in sizes of variables, away from the start. What decides along them is
     not the curvature that was measured, but what it is farther out.
     """
-    own = own_sizes(state)
+    own = state.own_sizes
     units = own / state.scale
     free = _free(state, state.table.gradient, units)
     if not (len(state.measured) and free.shape[1]):
@@ -426,13 +401,11 @@ def _push(
     """
     dim = state.size.dim
     free = _free(state, gradient, np.ones(dim))
-    if not free.shape[1]:
-        return np.zeros(dim)
     values, vectors = np.linalg.eigh(free.T @ matrix @ free)
     falls = values < -SADDLE * max(np.abs(matrix).max(), 1e-300)
     ways = free @ vectors[:, falls]
     ways = np.where(gradient @ ways <= 0, ways, -ways)
-    sizes = np.maximum(own_sizes(state), state.sizes) / state.scale
+    sizes = np.maximum(state.own_sizes, state.sizes) / state.scale
     parts = sizes[:, np.newaxis] / np.maximum(np.abs(ways), 1e-3)
     push: FloatArray = ways @ (-values[falls] * 0.1 * parts.min(axis=0))
     return push

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import BoolArray, FloatArray, frozen_floats
+from dszog.contract.arrays import BoolArray, FloatArray, FrozenArrays
 
 MOST_PAIRS = 30
 LAST_PAIRS = 5  # these choose the matrix to begin with, and its size
@@ -16,15 +16,11 @@ DAMPING = 0.1  # the least share of the curvature so far that a pair may leave
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pairs:
+class Pairs(FrozenArrays):
     """Steps, and how the gradient of the Lagrangian changed along each."""
 
     steps: FloatArray  # (k, dim), in scaled variables
     changes: FloatArray  # (k, dim)
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "changes"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     @classmethod
     def none(cls, dim: int) -> Pairs:
@@ -44,10 +40,6 @@ class Pairs:
             steps=np.vstack([self.steps, step])[-MOST_PAIRS:],
             changes=np.vstack([self.changes, change])[-MOST_PAIRS:],
         )
-
-    def last(self, n: int) -> Pairs:
-        """Return the latest pairs."""
-        return Pairs(steps=self.steps[-n:], changes=self.changes[-n:])
 
     def matrix(self, slopes: FloatArray, measured: FloatArray) -> FloatArray:
         """Return a positive semidefinite matrix that explains the pairs.
@@ -91,14 +83,6 @@ class Pairs:
         turns = np.where(upward, turns, 0.0)
         return steps, changes + turns[:, np.newaxis] * steps, upward
 
-    def stiffness(self) -> float:
-        """Return how much the gradient usually changes per unit of a step."""
-        if not len(self.steps):
-            return 0.0
-        lengths = np.linalg.norm(self.steps[-LAST_PAIRS:], axis=1)
-        changes = np.linalg.norm(self.changes[-LAST_PAIRS:], axis=1)
-        return float(np.median(changes / lengths))
-
 
 def _base(steps: FloatArray, changes: FloatArray, slopes: FloatArray) -> FloatArray:
     """Return the matrix to begin with."""
@@ -132,7 +116,4 @@ def _updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatA
         share = (1.0 - DAMPING) * bent / (bent - product)
         change = share * change + (1.0 - share) * said
         product = float(step @ change)
-    updated: FloatArray = (
-        matrix - np.outer(said, said) / bent + np.outer(change, change) / product
-    )
-    return updated
+    return matrix - np.outer(said, said) / bent + np.outer(change, change) / product

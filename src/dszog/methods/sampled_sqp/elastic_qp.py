@@ -49,43 +49,15 @@ class Answer:
 
 
 def solve(
-    hessian: FloatArray,
-    gradient: FloatArray,
+    hessian: FloatArray,  # (dim, dim), positive definite
+    gradient: FloatArray,  # (dim,)
     rows: LinearModels,
-    price: float,
-    lower: FloatArray,
-    upper: FloatArray,
-    start: FloatArray,
+    price: float,  # of a unit of violation
+    lower: FloatArray,  # (dim,), of the step; 0 lies within
+    upper: FloatArray,  # (dim,)
+    start: FloatArray,  # (k,), multipliers to begin with
 ) -> Answer:
-    r"""Return the minimiser.
-
-    Parameters
-    ----------
-    hessian : ndarray of shape (dim, dim)
-        Positive definite.
-    gradient : ndarray of shape (dim,)
-    rows : LinearModels
-    price : float
-        :math:`\rho`, of a unit of violation.
-    lower, upper : ndarray of shape (dim,)
-        Bounds on the step; 0 lies within.
-    start : ndarray of shape (k,)
-        Multipliers to begin with.
-
-    Examples
-    --------
-    >>> rows = LinearModels(
-    ...     slopes=np.array([[1.0, 0.0]]),
-    ...     offsets=np.array([-1.0]),
-    ...     two_sided=np.array([False]),
-    ... )
-    >>> far = np.full(2, np.inf)
-    >>> answer = solve(
-    ...     np.eye(2), np.array([-3.0, 0.0]), rows, 9.0, -far, far, np.zeros(1)
-    ... )
-    >>> answer.step.round(9) + 0.0, answer.multipliers
-    (array([1., 0.]), array([2.]))
-    """
+    """Return the minimiser."""
     return _Problem(hessian, gradient, rows, price, lower, upper).solved(start)
 
 
@@ -347,25 +319,19 @@ def _factor(matrix: FloatArray) -> FloatArray:
 
 # Systems of a few rows, ten thousands of times: SciPy's checks of arguments took longer
 # than solving them, so LAPACK is called as `solve_triangular` and `cho_solve` call it.
+# Of a triangle that is singular the answer is none, as its residual says.
 
 
 def _below(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with a lower triangle."""
-    return _solved(dtrtrs(root.T, right, lower=0, trans=1)) if len(root) else right
+    return dtrtrs(root.T, right, lower=0, trans=1)[0] if len(root) else right
 
 
 def _above(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with the transpose of a lower triangle."""
-    return _solved(dtrtrs(root.T, right, lower=0, trans=0)) if len(root) else right
+    return dtrtrs(root.T, right, lower=0, trans=0)[0] if len(root) else right
 
 
 def _within(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with the matrix of which this is the Cholesky factor."""
-    return _solved(dpotrs(root, right, lower=1)) if len(root) else right
-
-
-def _solved(answer: tuple[FloatArray, int]) -> FloatArray:
-    found, wrong = answer
-    if wrong:
-        raise np.linalg.LinAlgError(f"the triangle is singular in row {wrong}")
-    return found
+    return dpotrs(root, right, lower=1)[0] if len(root) else right

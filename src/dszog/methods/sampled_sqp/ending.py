@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray, is_among
-from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import (
     KEPT,
     QUIET_CASES,
@@ -16,8 +16,7 @@ from dszog.methods.sampled_sqp.options import (
     affordable_rows,
     queries_left,
 )
-from dszog.methods.sampled_sqp.pilot import NO_SLOPE
-from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
+from dszog.methods.sampled_sqp.scales import NO_SLOPE, variable_scales
 from dszog.methods.sampled_sqp.state import (
     KINKED_OBJECTIVE,
     KINKED_ROWS,
@@ -188,9 +187,7 @@ def is_astray(options: Options, state: SampledSQPState) -> bool:
     is_far = rise > ASTRAY * state.first_sigma * state.length**2
     if state.size.by_case or state.kept or not (state.has_home or is_far):
         return False
-    left = state.members.at(state.z) * state.members.sizes
-    holds = bool(left.max(initial=0.0) <= (options.constraint_tol or 0.0))
-    return not (holds or is_feasible(options, state)) and state.caution < MOST_CAUTION
+    return leaves_violation(options, state) and state.caution < MOST_CAUTION
 
 
 def returning(state: SampledSQPState) -> SampledSQPState:
@@ -210,9 +207,8 @@ def may_hold_elsewhere(options: Options, state: SampledSQPState) -> bool:
     members, n_ends = state.members, state.n_elsewhere + 1
     if state.size.by_case or n_ends > MOST_ELSEWHERE:
         return False
-    used = state.n_loss_queries + state.n_constraint_queries
-    has_budget = n_ends * queries_left(options, state) >= used
-    return has_budget and bool((members.bent[members.multipliers > 0] == 1).any())
+    has_budget = n_ends * queries_left(options, state) >= state.n_queries
+    return has_budget and bool(members.is_bent[members.multipliers > 0].any())
 
 
 def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[str]]:
@@ -237,7 +233,7 @@ def is_unsure(state: SampledSQPState) -> bool:
     """
     members = state.members
     matters = (members.multipliers > 0) | (members.at(state.z) > 0)
-    return state.size.by_case and bool((members.bent[matters] == 1).any())
+    return state.size.by_case and bool(members.is_bent[matters].any())
 
 
 def is_feasible(options: Options, state: SampledSQPState) -> bool:
@@ -248,7 +244,7 @@ def is_feasible(options: Options, state: SampledSQPState) -> bool:
 
 def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
     """Return what each member may be violated by at the end, in unit size."""
-    size = max(float((state.away / state.scale).max()), state.length)
+    size = state.farthest
     limits = np.full(len(state.members), FEASIBLE * options.tol * size)
     if options.constraint_tol is not None:
         allowed = KEPT * options.constraint_tol / state.members.sizes
@@ -284,9 +280,8 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
 
     Where models are kept for long that is more, beside violations that are allowed.
     """
-    gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2
-    usual = max(abs(state.objective), gone, usual)
+    usual = max(abs(state.objective), state.change, usual)
     if not state.size.by_case:
         return state.promise <= options.tol * usual
     violations = state.members.at(state.z)
@@ -323,7 +318,7 @@ def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> 
     """Whether the start was so far away that what counts there says little here."""
     if state.size.by_case or state.is_kinked or state.is_open:
         return False
-    gone, here = abs(state.first_objective - state.objective), abs(state.objective)
+    gone, here = state.change, abs(state.objective)
     if not state.n_begun:  # what has fallen to 0 from near by is at its end
         moves = np.abs(state.x - state.start)
         was_far = bool((moves > SHRUNK * state.away).any())
@@ -338,37 +333,32 @@ def is_misled(options: Options, state: SampledSQPState) -> bool:
     members, may_begin = state.members, state.n_begun < MOST_BEGUN
     if state.size.by_case or not may_begin or is_feasible(options, state):
         return False
-    raw = members.slopes * members.sizes[:, np.newaxis]
-    sizes = variable_scales([raw, state.table.slopes])
+    sizes = variable_scales([members.raw_slopes, state.table.slopes])
     has_moved = bool((state.x != state.start).any())
     return has_moved and bool(sizes.max() > OTHER * sizes.min())
 
 
 def next_to_nothing(options: Options, state: SampledSQPState) -> float:
     """Return a gain that is not worth a step, of which many are needed for a word."""
-    gone = abs(state.first_objective - state.objective)
-    return options.tol * max(abs(state.objective), options.tol * gone)
+    return options.tol * max(abs(state.objective), options.tol * state.change)
 
 
-def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool:
+def is_slight(options: Options, state: SampledSQPState) -> bool:
     """Whether the step that a look around suggests is not worth a word.
 
     It is short for each variable, or gains next to nothing.
     """
-    gone = abs(state.first_objective - state.objective)
-    worth = max(
-        _slight_share(options, state) * abs(state.objective), 64 * ROUNDING * gone
-    )
-    is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
+    worth = _slight_share(options, state) * abs(state.objective)
+    worth = max(worth, 64 * ROUNDING * state.change)
+    is_short = bool((np.abs(state.step) * state.scale <= SHORT * state.own_sizes).all())
     left = state.promise - paid_for(state)
     return is_short or left <= max(worth, 16.0 * state.loss_noise)
 
 
 def little_to_gain(options: Options, state: SampledSQPState) -> float:
     """Return what is not worth a word at a kink."""
-    gone = abs(state.first_objective - state.objective)
     share = _slight_share(options, state)
-    return max(share * abs(state.objective), options.tol * gone)
+    return max(share * abs(state.objective), options.tol * state.change)
 
 
 def _slight_share(options: Options, state: SampledSQPState) -> float:
@@ -385,7 +375,7 @@ def is_enclosed(options: Options, state: SampledSQPState) -> bool:
     """Whether planes below a convex objective leave next to nothing to gain."""
     z, step = state.z, state.step
     little = little_to_gain(options, state)
-    planes = state.bundle.among(np.array([OBJECTIVE]))
+    planes = state.objective_planes
     is_convex = bool((planes.heights(z, state.objective) <= little).all())
     rows, _, heights = state.row_planes()
     is_convex &= bool((state.weight * (rows.heights(z) - heights) <= little).all())
@@ -446,6 +436,5 @@ def is_drowned(state: SampledSQPState) -> bool:
         if state.loss_noise <= 64.0 * moved:
             return False
     unknown = 2.0 * state.loss_noise / state.loss_reach * state.length
-    gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2
-    return unknown > DROWNED * max(abs(state.objective), gone, usual)
+    return unknown > DROWNED * max(abs(state.objective), state.change, usual)

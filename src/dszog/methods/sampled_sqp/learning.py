@@ -1,4 +1,4 @@
-"""Learning slopes: of constraints that join, and of what a step has made stale."""
+"""What slopes have told: of constraints that join, and of what a step made stale."""
 
 from __future__ import annotations
 
@@ -9,36 +9,14 @@ import numpy as np
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE
-from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
+from dszog.methods.sampled_sqp.looks import Found, Look, places_of
 from dszog.methods.sampled_sqp.models import WITHIN
 from dszog.methods.sampled_sqp.options import Options
-from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed, rows_to_refresh
+from dszog.methods.sampled_sqp.plans import learn, proposed, rows_to_refresh
 from dszog.methods.sampled_sqp.state import KINKED_ROWS, SampledSQPState
 
 FEW_LOST = 0.25  # of the differences of a member: it is known without them
 MOST_LIMITS = 4096  # of cases, that are members
-
-
-def learn(
-    options: Options,
-    state: SampledSQPState,
-    at: FloatArray,
-    constraints: IntArray,
-    values: FloatArray = NO_VALUES,
-    rows: IntArray = NO_INDICES,
-) -> SampledSQPState:
-    """Learn slopes at a point; go on at once if there is nothing to learn."""
-    if not len(constraints) and not len(rows):
-        return proposed(options, state)
-    looks = looks_at_slopes(
-        state,
-        at,
-        state.table.indices[rows],
-        constraints,
-        state.table.values[rows],
-        values,
-    )
-    return replace(state, phase="learn", looks=looks)
 
 
 def after_learning(
@@ -58,15 +36,12 @@ def after_learning(
             state, more = _with_losses(options, state, look, one)
             learned_losses = True
             if len(more):
-                return learn(options, state, look.at, NO_INDICES, NO_VALUES, more)
+                return learn(options, state, look.at, NO_INDICES, rows=more)
     if learned_losses:
         state = _with_pair(state, change)
-    return proposed(options, _trimmed(state))
-
-
-def _trimmed(state: SampledSQPState) -> SampledSQPState:
     most = MOST_LIMITS if state.size.by_case else max(6 * state.size.dim, 200)
-    return replace(state, members=state.members.trimmed(most, state.z))
+    members = state.members.trimmed(most, state.z)
+    return proposed(options, replace(state, members=members))
 
 
 def _with_rows(
@@ -127,8 +102,7 @@ def _with_losses(
     if len(state.measured) and not state.size.has_gradient:
         bends = np.diagonal(state.measured)  # what differences over a step add
         slopes = slopes - 0.5 * bends * look.reach / state.scale
-    table = table.refreshed(rows, slopes)
-    state = replace(state, table=table)
+    state = replace(state, table=table.refreshed(rows, slopes))
     return state, rows_to_refresh(options, state)
 
 
@@ -156,9 +130,8 @@ def _with_row_planes(
     values = found.values[is_old] / sizes
     slopes = found.slopes[is_old] / sizes[:, np.newaxis]
     if has_moved:
-        all_slopes = np.array(members.slopes)
-        all_slopes[which] = np.where(np.isnan(slopes), all_slopes[which], slopes)
-        state = replace(state, members=replace(members, slopes=all_slopes))
+        slopes = np.where(np.isnan(slopes), members.slopes[which], slopes)
+        state = replace(state, members=members.changed(which, slopes=slopes))
     else:
         bases = np.tile(look.at / state.scale, (len(which), 1))
         bundle = state.bundle.with_planes(

@@ -18,9 +18,9 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import (
     BoolArray,
     FloatArray,
+    FrozenArrays,
     IntArray,
     frozen_floats,
-    frozen_ints,
 )
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
@@ -31,7 +31,7 @@ NO_VALUES = frozen_floats(np.empty(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Look:
+class Look(FrozenArrays):
     """What is wanted at a point: values, or slopes where `reach` says how far to go."""
 
     at: FloatArray  # (dim,)
@@ -42,12 +42,6 @@ class Look:
     # Known at the point, one per loss or constraint; empty: to be asked.
     loss_values: FloatArray = field(default_factory=lambda: NO_VALUES)
     constraint_values: FloatArray = field(default_factory=lambda: NO_VALUES)
-
-    def __post_init__(self) -> None:
-        for name in ("at", "reach", "loss_values", "constraint_values"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("losses", "constraints"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of a look at such a problem."""
@@ -119,7 +113,7 @@ class Look:
         steps = np.zeros((len(moved), len(self.at)))
         steps[np.arange(len(moved)), moved] = self.reach[moved]
         base = self.at
-        if self._knows_values and len(moved):
+        if self._starts_beside:
             base = self.at + steps[0]
             steps = steps[1:] - steps[0]
         return Query(
@@ -127,10 +121,11 @@ class Look:
         )
 
     @property
-    def _knows_values(self) -> bool:
-        return len(self.loss_values) == len(self.losses) and len(
-            self.constraint_values
-        ) == len(self.constraints)
+    def _starts_beside(self) -> bool:
+        """Whether values at the point are known and differences asked for."""
+        known = len(self.loss_values), len(self.constraint_values)
+        is_known = known == (len(self.losses), len(self.constraints))
+        return is_known and bool(self.reach.any())
 
     def read(
         self,
@@ -152,57 +147,37 @@ class Look:
         for query, reply in zip(queries, replies, strict=True):
             places = places_of(query.losses, self.losses)
             rows = places_of(query.constraints, self.constraints)
-            if query.want == "gradients":
+            is_given = query.want == "gradients"
+            if is_given or not self._starts_beside:
                 found.loss_values[places] = reply.losses[0]
                 found.values[rows] = reply.constraints[0]
-                if len(places):
-                    found.loss_slopes[places] = reply.loss_gradients * scale
-                if len(rows):
-                    found.slopes[rows] = reply.jacobian * scale
-            elif not self.wants_slopes:
-                found.loss_values[places] = reply.losses[0]
-                found.values[rows] = reply.constraints[0]
-            else:
-                self._read_differences(query, reply, size, scale, found, places, rows)
+            if is_given and len(places):
+                found.loss_slopes[places] = reply.loss_gradients * scale
+            if is_given and len(rows):
+                found.slopes[rows] = reply.jacobian * scale
+            if is_given or not self.wants_slopes:
+                continue
+            shifts = query.points(size) - self.at
+            for values, slopes, which, replied in (
+                (found.loss_values, found.loss_slopes, places, reply.losses),
+                (found.values, found.slopes, rows, reply.constraints),
+            ):
+                if len(which):
+                    told = self._slopes(shifts, replied, values[which])
+                    slopes[which] = told * scale
         return found
 
-    def _read_differences(
-        self,
-        query: Query,
-        reply: Reply,
-        size: ProblemSize,
-        scale: FloatArray,
-        found: Found,
-        places: IntArray,
-        rows: IntArray,
-    ) -> None:
-        shifts = query.points(size) - self.at
-        if not np.any(self.reach):  # no variable can move
-            found.loss_values[places] = reply.losses[0]
-            found.values[rows] = reply.constraints[0]
-            found.loss_slopes[places] = found.slopes[rows] = 0.0
-            return
-        at_base = 0
-        if not self._knows_values:
-            found.loss_values[places] = reply.losses[0]
-            found.values[rows] = reply.constraints[0]
-            at_base = 1
-        shifts = shifts[at_base:]
+    def _slopes(
+        self, shifts: FloatArray, values: FloatArray, here: FloatArray
+    ) -> FloatArray:
+        """Return slopes by values at shifted points; nan where one is missing."""
+        slopes = np.zeros((len(here), len(self.at)))
+        slopes[:, self.reach != 0] = np.nan
         along = np.abs(shifts / np.where(self.reach == 0, np.inf, self.reach)).argmax(1)
         moved = shifts[np.arange(len(along)), along]
         ok = moved != 0
-        along, moved = along[ok], moved[ok]
-        for values, slopes, which, replied in (
-            (found.loss_values, found.loss_slopes, places, reply.losses),
-            (found.values, found.slopes, rows, reply.constraints),
-        ):
-            if not len(which):
-                continue
-            rise = (replied[at_base:][ok] - values[which]).T / moved
-            part = np.zeros((len(which), size.dim))
-            part[:, self.reach != 0] = np.nan
-            part[:, along] = rise * scale[along]
-            slopes[which] = part
+        slopes[:, along[ok]] = (values[ok] - here).T / moved[ok]
+        return slopes
 
 
 def read_all(
@@ -257,8 +232,7 @@ def _filled(values: FloatArray, n: int) -> FloatArray:
 def places_of(wanted: IntArray, among: IntArray) -> IntArray:
     """Return the place of each index in a list that holds it."""
     order = np.argsort(among, kind="stable")
-    places: IntArray = order[np.searchsorted(among, wanted, sorter=order)]
-    return places
+    return order[np.searchsorted(among, wanted, sorter=order)]
 
 
 def worst_of(
@@ -294,8 +268,7 @@ def inward(x: FloatArray, reach: FloatArray, size: ProblemSize) -> FloatArray:
     step = np.where(up >= reach, reach, -reach)
     short = (up < reach) & (down < reach)
     step = np.where(short, np.where(up >= down, up, -down), step)
-    moved: FloatArray = np.clip(x + step, size.lower, size.upper) - x
-    return moved
+    return np.clip(x + step, size.lower, size.upper) - x
 
 
 def peaks(indices: IntArray, values: FloatArray) -> BoolArray:

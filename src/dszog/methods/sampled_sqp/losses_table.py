@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray
 from dszog.methods.sampled_sqp.looks import are_indices
 
 LEVEL = 0.01  # of the usual change along a step: losses that change less say little
@@ -20,7 +20,7 @@ MOST_GROWTH = 2.0  # of a slope, over one step
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LossTable:
+class LossTable(FrozenArrays):
     """Losses with their values at the iterate and slopes seen there or before."""
 
     indices: IntArray  # (b,)
@@ -32,19 +32,6 @@ class LossTable:
     mean_before: FloatArray  # (dim,), of the slopes before the refresh
     changes: FloatArray  # (n_fresh, dim), of the slopes that were refreshed
     growth: FloatArray  # (b,), share by which values say that each slope has grown
-
-    def __post_init__(self) -> None:
-        for name in (
-            "values",
-            "slopes",
-            "gradient",
-            "mean_before",
-            "changes",
-            "growth",
-        ):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "queue"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
     def empty(cls, dim: int) -> LossTable:
@@ -166,8 +153,7 @@ class LossTable:
     def next_rows(self, n_first: int) -> IntArray:
         """Return the rows to refresh next: some at first, then as many as were."""
         end = max(n_first, 2 * self.n_fresh)
-        rows: IntArray = self.queue[self.n_fresh : end]
-        return rows
+        return self.queue[self.n_fresh : end]
 
     def refreshed(self, rows: IntArray, slopes: FloatArray) -> LossTable:
         """Return the table with these rows learned anew."""

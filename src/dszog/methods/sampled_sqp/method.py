@@ -6,14 +6,20 @@ step; further constraints are sampled at every trial point, and of those seen on
 ones that may have become violated are looked at again. So the cost of a step depends on
 how many constraints matter, not on how many there are.
 
-One iteration is one batch of queries, answered in a module of its own:
+One iteration is one batch of queries. Its phase says what was asked for, and in which
+module the replies are read::
+
+    pilot -> noise -> (sizes ->) slopes -> trial -> learn -> trial -> ... -> verify
+    -> confirm -> search -> done
 
 pilot (:mod:`pilot`)
     Values at the start.
-slopes (:mod:`pilot`)
-    Differences there, again with other steps where values did not change or too much.
 noise (:mod:`pilot`)
     Values at a few points in a row, from which the noise of values is estimated.
+sizes (:mod:`scales`)
+    Differences over two steps, where variables are far smaller than the start is.
+slopes (:mod:`pilot`)
+    Differences at the start, again over longer steps where values hardly changed.
 trial (:mod:`trial`)
     Values at the trial point: losses, members of the working set, constraints seen that
     are at risk, and constraints not seen before.
@@ -40,6 +46,9 @@ by later values, and learned anew when trials have cost as much as that does.
 
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
 known, :mod:`plans` decides what to look at next, and :mod:`ending` whether to stop.
+Start reading at :func:`plans.proposed`, which does so, and :func:`trial.after_trial`.
+What is known is a :mod:`state`: a working set of :mod:`models`, a :mod:`losses_table`,
+pairs that tell :mod:`curvature`, and for :mod:`screening` what was seen.
 """
 
 from __future__ import annotations
@@ -47,6 +56,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -70,6 +80,7 @@ from dszog.methods.sampled_sqp import (
     nearby,
     pilot,
     plans,
+    scales,
     searching,
     trial,
 )
@@ -79,12 +90,27 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import Options, first_batch
-from dszog.methods.sampled_sqp.scales import ROUNDING, in_units
+from dszog.methods.sampled_sqp.scales import in_units
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
+SHRUNK = 1e-3  # of the size of a variable: the least one where a run begins again
 USUAL_QUERIES = 1000  # in an iteration
+PROBES = {  # the steps from the iterate to the points of one query
+    "confirm": confirming.steps,
+    "search": searching.steps,
+    "near": nearby.steps,
+    "elsewhere": searching.steps_elsewhere,
+}
+PURPOSES: dict[str, Purpose] = {  # of all other phases a step
+    "trial": "trial",
+    "learn": "trial",
+    "search": "look around",
+    "near": "look around",
+    "elsewhere": "look around",
+}
 ASKED_AGAIN = 16  # cases in the final check: the worst, to be named
 
 
@@ -118,7 +144,7 @@ class SampledSQP(Options):
         """Return the state before the pilot."""
         x = check_first(self, x0, size, seed)
         x = size.clip(x)
-        dim = size.dim
+        dim, sizes = size.dim, scales.usual_sizes(x, size)
         losses = np.sort(plans.loss_order(self.loss_batch, size, seed))
         n_first = max(first_batch(self, size), pilot.ALL_MEMBERS)
         if size.by_case:
@@ -144,8 +170,8 @@ class SampledSQP(Options):
             best_losses=NO_INDICES,
             best_values=np.empty(0),
             best_cases=NO_INDICES,
-            sizes=pilot.usual_sizes(x, size),
-            origin=pilot.origin(x, pilot.usual_sizes(x, size)),
+            sizes=sizes,
+            origin=scales.origin(x, sizes),
             scale=np.ones(dim),
             pilot_steps=np.zeros((2, dim)),
             step=np.zeros(dim),
@@ -158,22 +184,15 @@ class SampledSQP(Options):
     def ask(self, state: SampledSQPState) -> tuple[Query, ...]:
         """Ask what the state wants to look at."""
         if state.phase == "noise":
-            return pilot.noise_queries(state)
-        if state.phase == "confirm":
-            return confirming.queries(state)
-        if state.phase == "search":
-            return searching.queries(state)
-        if state.phase == "near":
-            return nearby.queries(state)
-        if state.phase == "elsewhere":
-            return searching.queries_elsewhere(state)
-        is_trial = state.phase in ("trial", "learn")
-        purpose: Purpose = "trial" if is_trial else "step"
-        return tuple(
-            query._replace(purpose=purpose)
-            for look in state.looks
-            for query in look.queries(state.iteration, state.size)
-        )
+            queries: tuple[Query, ...] = (pilot.noise_query(state),)
+        elif state.phase in PROBES:
+            steps = PROBES[state.phase](state)
+            queries = (state.looks[0].around(steps, state.iteration),)
+        else:
+            parts = [look.queries(state.iteration, state.size) for look in state.looks]
+            queries = tuple(chain.from_iterable(parts))
+        purpose = PURPOSES.get(state.phase, "step")
+        return tuple(query._replace(purpose=purpose) for query in queries)
 
     def tell(
         self,
@@ -190,41 +209,14 @@ class SampledSQP(Options):
             check_values=not state.takes_unknown,
         )
         charged = cost(queries, state.size)
-        phase = state.phase
-        look = state.looks[0]
+        phase, look = state.phase, state.looks[0]
         state = replace(
             state,
             n_lost=0,
             n_loss_queries=state.n_loss_queries + charged.losses,
             n_constraint_queries=state.n_constraint_queries + charged.constraints,
         )
-        if phase == "noise":
-            state = pilot.after_noise(state, replies)
-        elif phase == "confirm":
-            known = confirming.after_looking(state, queries[0], replies[0])
-            state = plans.reconsidered(self, state, known)
-        elif phase == "search":
-            state = plans.searched(self, state, queries[0], replies[0])
-        elif phase == "near":
-            state = nearby.after_looking(state, queries[0], replies[0])
-            if state.phase == "done":
-                state = searching.looking_elsewhere(self, state)
-        elif phase == "elsewhere":
-            state = searching.after_looking_elsewhere(state, queries[0], replies[0])
-        else:
-            found = read_all(state, queries, replies)
-            if phase == "pilot":
-                state = pilot.after_values(state, found[0])
-            elif phase == "sizes":
-                state = pilot.after_sizes(state, found)
-            elif phase == "slopes":
-                state = self._after_slopes(state, found)
-            elif phase == "trial":
-                state = trial.after_trial(self, state, found[0])
-            elif phase == "learn":
-                state = learning.after_learning(self, state, found)
-            else:
-                state = trial.after_verifying(self, state, found[0])
+        state = self._after(state, queries, replies)
         if state.phase == "again":
             state = self._begun_again(state)
         if state.kept is not None and ending.how(self, state)[0] is not None:
@@ -236,6 +228,39 @@ class SampledSQP(Options):
         if phase == "slopes" and state.phase != "slopes":
             info = info._replace(events=ending.remarks(state))
         return state, info
+
+    def _after(
+        self,
+        state: SampledSQPState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+    ) -> SampledSQPState:
+        """Return the state after the replies to what its phase has asked for."""
+        if state.phase == "noise":
+            return pilot.after_noise(state, replies[0])
+        if state.phase == "confirm":
+            known = confirming.after_looking(state, queries[0], replies[0])
+            return plans.reconsidered(self, state, known)
+        if state.phase == "search":
+            return plans.searched(self, state, queries[0], replies[0])
+        if state.phase == "near":
+            state = nearby.after_looking(state, replies[0])
+            is_over = state.phase == "done"
+            return searching.looking_elsewhere(self, state) if is_over else state
+        if state.phase == "elsewhere":
+            return searching.after_looking_elsewhere(state, queries[0], replies[0])
+        found = read_all(state, queries, replies)
+        if state.phase == "pilot":
+            return pilot.after_values(state, found[0])
+        if state.phase == "sizes":
+            return scales.after_sizes(state, found)
+        if state.phase == "slopes":
+            return self._after_slopes(state, found)
+        if state.phase == "trial":
+            return trial.after_trial(self, state, found[0])
+        if state.phase == "learn":
+            return learning.after_learning(self, state, found)
+        return trial.after_verifying(self, state, found[0])
 
     def _begun_again(self, state: SampledSQPState) -> SampledSQPState:
         """Return a pilot at the iterate, which looks at the members once more."""
@@ -252,7 +277,7 @@ class SampledSQP(Options):
             ),
             sizes=np.maximum(
                 np.where(state.origin, state.sizes, fresh.sizes),
-                pilot.SHRUNK * confirming.own_sizes(state),
+                SHRUNK * state.own_sizes,
             ),
             origin=state.origin,
             has_home=state.has_home,
@@ -297,16 +322,14 @@ class SampledSQP(Options):
         """Return what the pilot and the first trial cost."""
         losses = min(self.loss_batch, size.n_losses)
         if size.by_case:
-            members = min(pilot.FIRST_CASES, size.n_cases)
-            looked = pilot.FIRST_LOOK
-            learned = (size.dim + pilot.NOISE_POINTS) * (losses + members)
-            return 2 * (losses + min(looked, size.n_cases)) + learned
-        constraints = min(first_batch(self, size), size.n_constraints)
-        members = (
-            constraints if constraints <= pilot.ALL_MEMBERS else pilot.FIRST_MEMBERS
-        )
-        learned = (size.dim + pilot.NOISE_POINTS) * (losses + 2 * members)
-        return 2 * (losses + constraints) + learned
+            looked = min(pilot.FIRST_LOOK, size.n_cases)
+            learned = min(pilot.FIRST_CASES, size.n_cases)
+        else:
+            looked = min(first_batch(self, size), size.n_constraints)
+            is_few = looked <= pilot.ALL_MEMBERS
+            learned = 2 * (looked if is_few else pilot.FIRST_MEMBERS)
+        per_function = size.dim + pilot.NOISE_POINTS
+        return 2 * (losses + looked) + per_function * (losses + learned)
 
     def new_round(self, state: SampledSQPState) -> SampledSQPState:
         """Return the state as it is: this method runs in one round."""
@@ -330,7 +353,7 @@ class SampledSQP(Options):
         looks = pilot.longer_looks(state)
         if looks:
             return replace(state, looks=looks)
-        return plans.proposed(self, ending.with_home(self, pilot.scaled(state)))
+        return plans.proposed(self, ending.with_home(self, scales.scaled(state)))
 
     def held(self, state: SampledSQPState) -> IntArray:
         """Return cases that were seen to hold at the iterate, but not the worst."""
@@ -343,8 +366,7 @@ class SampledSQP(Options):
         holds = (seen.points == state.z).all(axis=1)[seen.places] & (seen.places > 0)
         holds &= seen.values <= -16.0 * noise
         order = np.argsort(-seen.values[holds], kind="stable")[ASKED_AGAIN:]
-        found: IntArray = np.sort(seen.indices[holds][order])
-        return found
+        return np.sort(seen.indices[holds][order])
 
     def doubted(self, state: SampledSQPState) -> list[FloatArray]:
         """Return points that may be better than all others, if they hold."""
@@ -364,8 +386,7 @@ class SampledSQP(Options):
         """Return the objective's gradient at the iterate; None if it is not known."""
         if not np.array_equal(state.anchor, state.z):
             return None
-        gradient: FloatArray = state.anchor_gradient / state.scale
-        return gradient
+        return state.anchor_gradient / state.scale
 
     def noise(self, state: SampledSQPState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""

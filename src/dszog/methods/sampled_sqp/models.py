@@ -11,18 +11,13 @@ whatever the units of the user's functions are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    frozen_floats,
-    frozen_ints,
-)
+from dszog.contract.arrays import BoolArray, FloatArray, FrozenArrays, IntArray
 from dszog.methods.sampled_sqp.elastic_qp import LinearModels
 from dszog.methods.sampled_sqp.looks import are_indices
 
@@ -32,7 +27,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class WorkingSet:
+class WorkingSet(FrozenArrays):
     """Constraints with linear models in scaled variables."""
 
     indices: IntArray  # (k,), of the constraints, in the order in which they joined
@@ -44,12 +39,6 @@ class WorkingSet:
     bent: IntArray  # (k,), 1: was found not to be linear
     opposites: IntArray  # (k,), the constraint that is the negative of this one, or -1
     stale: IntArray  # (k,), 1: was corrected, or borrowed, since it was learned
-
-    def __post_init__(self) -> None:
-        for name in ("sizes", "values", "slopes", "bases", "multipliers"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "bent", "opposites", "stale"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
     def empty(cls, dim: int) -> WorkingSet:
@@ -89,19 +78,37 @@ class WorkingSet:
         )
         return found
 
+    @property
+    def usual_size(self) -> float:
+        """The median of the sizes; 1 of no members."""
+        return float(np.median(self.sizes)) if len(self) else 1.0
+
+    @property
+    def raw_values(self) -> FloatArray:
+        """The values at the bases, in units of the constraints."""
+        return self.values * self.sizes
+
+    @property
+    def raw_slopes(self) -> FloatArray:
+        """The slopes, in units of the constraints."""
+        return self.slopes * self.sizes[:, np.newaxis]
+
+    @property
+    def is_bent(self) -> BoolArray:
+        """Which members were found not to be linear."""
+        return np.asarray(self.bent == 1)
+
     def kept(self, which: IntArray) -> WorkingSet:
         """Return the members at these places."""
-        return WorkingSet(
-            indices=self.indices[which],
-            sizes=self.sizes[which],
-            values=self.values[which],
-            slopes=self.slopes[which],
-            bases=self.bases[which],
-            multipliers=self.multipliers[which],
-            bent=self.bent[which],
-            opposites=self.opposites[which],
-            stale=self.stale[which],
-        )
+        parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}
+        return WorkingSet(**parts)
+
+    def changed(self, which: IntArray | BoolArray, **entries: Any) -> WorkingSet:
+        """Return the set with other entries of some parts at these places."""
+        parts = {name: np.array(getattr(self, name)) for name in entries}
+        for name, values in entries.items():
+            parts[name][which] = values
+        return replace(self, **parts)
 
     # ------------------------------------------------------------------------- learning
 
@@ -109,11 +116,9 @@ class WorkingSet:
         self, indices: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
     ) -> WorkingSet:
         """Return the set with new members, learned at a point."""
-        if not len(indices):
-            return self
         lengths = np.linalg.norm(slopes, axis=1)
-        usual = float(np.median(self.sizes)) if len(self) else 1.0
-        sizes = np.where(lengths > 0, lengths, np.maximum(np.abs(raw), 1e-3 * usual))
+        least = np.maximum(np.abs(raw), 1e-3 * self.usual_size)
+        sizes = np.where(lengths > 0, lengths, least)
         likely_bent = len(self) > 0 and 2 * int(self.bent.sum()) > len(self)
         more = WorkingSet(
             indices=np.concatenate([self.indices, indices]),
@@ -138,9 +143,7 @@ class WorkingSet:
 
     def marked(self, which: IntArray | BoolArray) -> WorkingSet:
         """Return the set with those marked whose slopes are not known for sure."""
-        bent, stale = np.array(self.bent), np.array(self.stale)
-        bent[which] = stale[which] = 1
-        return replace(self, bent=bent, stale=stale)
+        return self.changed(which, bent=1, stale=1)
 
     def _paired(self, first: int) -> WorkingSet:
         """Find members whose value and slope are the negatives of another's.
@@ -162,20 +165,10 @@ class WorkingSet:
         self, which: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
     ) -> WorkingSet:
         """Return the set with fresh models for the members at these places."""
-        values, all_slopes = np.array(self.values), np.array(self.slopes)
-        bases, sizes = np.array(self.bases), self.sizes[which]
-        stale = np.array(self.stale)
-        values[which] = raw / sizes
+        sizes = self.sizes[which]
         fresh = slopes / sizes[:, np.newaxis]
-        all_slopes[which] = np.where(np.isnan(fresh), all_slopes[which], fresh)
-        bases[which], stale[which] = z, 0
-        return replace(self, values=values, slopes=all_slopes, bases=bases, stale=stale)
-
-    def moved(self, which: IntArray, values: FloatArray, z: FloatArray) -> WorkingSet:
-        """Return the set with unit-size values at a point, and slopes as they were."""
-        all_values, bases = np.array(self.values), np.array(self.bases)
-        all_values[which], bases[which] = values, z
-        return replace(self, values=all_values, bases=bases)
+        fresh = np.where(np.isnan(fresh), self.slopes[which], fresh)
+        return self.changed(which, values=raw / sizes, slopes=fresh, bases=z, stale=0)
 
     def corrected(
         self,
@@ -188,25 +181,21 @@ class WorkingSet:
 
         Those that agree with values at the iterate, if one is given, go on to do so.
         """
-        moves = z - self.bases[which]
+        slopes, bases = self.slopes[which], self.bases[which]
+        moves = z - bases
         lengths = np.einsum("ij,ij->i", moves, moves)
-        misses = values - self.values[which]
-        misses -= np.einsum("ij,ij->i", self.slopes[which], moves)
+        misses = values - self.values[which] - np.einsum("ij,ij->i", slopes, moves)
         moved = lengths > 0
         factors = np.where(moved, misses / np.where(moved, lengths, 1.0), 0.0)
-        all_slopes, all_values = np.array(self.slopes), np.array(self.values)
-        bases = np.array(self.bases)
-        all_slopes[which] += factors[:, np.newaxis] * moves
-        moves_on = which
+        stays = np.zeros(len(which), dtype=bool)
         if iterate is not None:
-            moves_on = which[(bases[which] != iterate).any(axis=1)]
-        stays = np.isin(which, moves_on, invert=True)
-        all_values[which] = np.where(stays, all_values[which], values)
-        bases[moves_on] = z
-        stale = np.array(self.stale)
-        stale[which] |= moved
-        return replace(
-            self, slopes=all_slopes, values=all_values, bases=bases, stale=stale
+            stays = (bases == iterate).all(axis=1)
+        return self.changed(
+            which,
+            slopes=slopes + factors[:, np.newaxis] * moves,
+            values=np.where(stays, self.values[which], values),
+            bases=np.where(stays[:, np.newaxis], bases, z),
+            stale=self.stale[which] | moved,
         )
 
     def with_bends(
@@ -218,26 +207,25 @@ class WorkingSet:
         misses = np.abs(values - self.values[which] - changes)
         lengths = np.linalg.norm(moves, axis=1)
         rounding = 1e-13 * (np.abs(values) + np.abs(self.values[which]))
-        bent = np.array(self.bent)
-        bent[which] |= (misses > BENT * lengths + rounding).astype(np.int64)
-        return replace(self, bent=bent)
+        is_bent = misses > BENT * lengths + rounding
+        return self.changed(which, bent=self.bent[which] | is_bent)
 
     # ----------------------------------------------------------------------- subproblem
+
+    def _partners(self) -> IntArray:
+        """Return the place of each member's opposite; -1 if that is no member."""
+        place = {int(index): i for i, index in enumerate(self.indices)}
+        found = [place.get(int(index), NOBODY) for index in self.opposites]
+        return np.array(found, dtype=np.int64)
 
     def rows(self, offsets: FloatArray) -> tuple[LinearModels, IntArray]:
         """Return the rows of the subproblem, and the member that each stands for.
 
         Of a constraint and its opposite one row is left, which is two-sided.
         """
-        seconds = np.zeros(len(self), dtype=bool)
-        two_sided = np.zeros(len(self), dtype=bool)
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        for i in np.flatnonzero(self.opposites != NOBODY).tolist():
-            other = place.get(int(self.opposites[i]))
-            if other is not None:
-                two_sided[i] = True
-                seconds[i] = other < i
-        members = np.flatnonzero(~seconds)
+        partners = self._partners()
+        two_sided = partners != NOBODY
+        members = np.flatnonzero(~two_sided | (partners > np.arange(len(self))))
         rows = LinearModels(
             slopes=self.slopes[members],
             offsets=offsets[members],
@@ -247,22 +235,15 @@ class WorkingSet:
 
     def signed_multipliers(self, members: IntArray) -> FloatArray:
         """Return the multipliers of the rows; of an equality either sign."""
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        found = np.array(self.multipliers[members])
-        for row, i in enumerate(members.tolist()):
-            other = place.get(int(self.opposites[i]))
-            if other is not None:
-                found[row] -= self.multipliers[other]
-        return found
+        partners = self._partners()[members]
+        others = np.where(partners == NOBODY, 0.0, self.multipliers[partners])
+        return self.multipliers[members] - others
 
     def with_multipliers(self, members: IntArray, found: FloatArray) -> WorkingSet:
         """Return the set with multipliers of rows; a negative one is the opposite's."""
         multipliers = np.zeros(len(self))
         multipliers[members] = np.maximum(found, 0.0)
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        for row in np.flatnonzero(found < 0).tolist():
-            other = place[int(self.opposites[members[row]])]
-            multipliers[other] = -found[row]
+        multipliers[self._partners()[members[found < 0]]] = -found[found < 0]
         return replace(self, multipliers=multipliers)
 
     def within(self, far: float, z: FloatArray) -> WorkingSet:

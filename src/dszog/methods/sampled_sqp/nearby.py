@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract import Query, Reply
+from dszog.contract import Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.confirming import own_sizes
 from dszog.methods.sampled_sqp.ending import is_unsure
 from dszog.methods.sampled_sqp.looks import UNKNOWN, Look
 from dszog.methods.sampled_sqp.options import Options, queries_left
@@ -56,18 +55,15 @@ def _cases(state: SampledSQPState) -> IntArray:
     known = seen.values < UNKNOWN
     order = np.argsort(-np.where(known, seen.values, -np.inf), kind="stable")
     worst = seen.indices[order[: min(MOST_CASES, int(known.sum()))]]
-    matter = (members.multipliers > 0) | (members.at(state.z) > 0)
-    holding = members.indices[matter]
-    order = np.argsort(-members.multipliers[matter], kind="stable")
-    own = state.size.cases_of(holding[order[:MOST_CASES]])
-    found: IntArray = np.union1d(own, worst)
-    return found
+    holding = members.kept(np.flatnonzero(state.matters))
+    order = np.argsort(-holding.multipliers, kind="stable")
+    own = state.size.cases_of(holding.indices[order[:MOST_CASES]])
+    return np.union1d(own, worst)
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
     """Return at how many points, beside this one, all of these can be asked for."""
-    used = state.n_loss_queries + state.n_constraint_queries
-    most = min(max(SHARE * used, LEAST), queries_left(options, state))
+    most = min(max(SHARE * state.n_queries, LEAST), queries_left(options, state))
     wanted = len(LENGTHS) * len(_ways(state))
     return min(wanted, int(most) // max(len(_cases(state)), 1) - 1)
 
@@ -84,37 +80,24 @@ def _ways(state: SampledSQPState) -> FloatArray:
     movable = np.flatnonzero(size.upper > size.lower)
     order = stream(state.seed, state.iteration).permutation(movable)
     along = np.eye(size.dim)[order]
-    found: FloatArray = np.vstack(
-        [down, np.stack([along, -along], 1).reshape(-1, size.dim)]
-    )
-    return found
+    return np.vstack([down, np.stack([along, -along], 1).reshape(-1, size.dim)])
 
 
 def _sizes(state: SampledSQPState) -> FloatArray:
     """Return the range of each variable, its size where there is none."""
     span = state.size.upper - state.size.lower
-    sizes: FloatArray = np.where(np.isfinite(span), span, own_sizes(state))
-    return sizes
+    return np.where(np.isfinite(span), span, state.own_sizes)
 
 
-def _steps(state: SampledSQPState) -> FloatArray:
+def steps(state: SampledSQPState) -> FloatArray:
     """Return the steps, shape (n, dim), by ways; the first is none."""
-    steps = LENGTHS[:, np.newaxis] * (_ways(state) * _sizes(state))[:, np.newaxis]
-    there = state.size.clip(state.x + steps.reshape(-1, state.size.dim))
+    moves = LENGTHS[:, np.newaxis] * (_ways(state) * _sizes(state))[:, np.newaxis]
+    there = state.size.clip(state.x + moves.reshape(-1, state.size.dim))
     moved = there[: state.n_probes] - state.x
-    found: FloatArray = np.vstack([np.zeros(state.size.dim), moved])
-    return found
+    return np.vstack([np.zeros(state.size.dim), moved])
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and near by."""
-    query = state.looks[0].around(_steps(state), state.iteration)
-    return (query._replace(purpose="look around"),)
-
-
-def after_looking(
-    state: SampledSQPState, query: Query, reply: Reply
-) -> SampledSQPState:
+def after_looking(state: SampledSQPState, reply: Reply) -> SampledSQPState:
     """Begin again where less is violated; else it is known that there is none."""
     values = reply.constraints
     asked = ~np.isnan(values[0])  # those that fail here say nothing
@@ -123,7 +106,7 @@ def after_looking(
     noise = CLEAR * state.constraint_noise * float(np.sqrt(max(asked.sum(), 1)))
     best = int(np.argmin(sums))
     if asked.any() and sums[best] < (1.0 - WORTH) * sums[0] - noise:
-        x = state.size.clip(state.x + _steps(state)[best])
+        x = state.size.clip(state.x + steps(state)[best])
         none = np.empty((0, 0))
         return replace(state, phase="again", x=x, measured=none, caution=1.0)
     return replace(state, phase="done", is_least=int(asked.any()))

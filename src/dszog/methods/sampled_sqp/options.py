@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dszog.contract import ProblemSize
 from dszog.contract.validation import (
     check_count_fields,
@@ -63,8 +61,7 @@ def least_violation(options: Options, state: SampledSQPState) -> float:
     tell. Of cases that much, since each that joins costs many calls; before the end
     nearly all that is allowed if there are many, since all are then looked at anew.
     """
-    usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
-    least = options.tol * state.length * usual
+    least = options.tol * state.length * state.members.usual_size
     if options.constraint_tol is None:
         return least
     allowed, noise = KEPT * options.constraint_tol, 4.0 * state.constraint_noise
@@ -79,8 +76,7 @@ def queries_left(options: Options, state: SampledSQPState) -> float:
     """Return how many queries are left; many if there is no limit."""
     if options.horizon_queries is None:
         return 10 * 2**20
-    used = state.n_loss_queries + state.n_constraint_queries
-    return max(options.horizon_queries - used, 0)
+    return max(options.horizon_queries - state.n_queries, 0)
 
 
 def affordable_rows(options: Options, state: SampledSQPState) -> int:

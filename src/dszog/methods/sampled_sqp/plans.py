@@ -1,4 +1,4 @@
-"""What to look at next: a trial point, more losses, or what was not seen at the end."""
+"""What to look at next: a trial point, slopes, or what was not seen at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
-from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
+from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.case_values import LIKELY
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
@@ -19,7 +19,6 @@ from dszog.methods.sampled_sqp.confirming import (
     UNKNOWN,
     can_confirm,
     looking_around,
-    own_sizes,
     reserved,
 )
 from dszog.methods.sampled_sqp.curvature import Pairs
@@ -61,11 +60,9 @@ from dszog.methods.sampled_sqp.state import (
     SampledSQPState,
 )
 from dszog.methods.sampled_sqp.subproblem import (
-    excess,
     last_price,
-    merit_weight,
-    optimality_residual,
     solved,
+    with_step,
 )
 
 HERE = 1e-3  # of the usual length: what was seen so close by was seen here
@@ -93,50 +90,27 @@ def proposed(
     options: Options, state: SampledSQPState, correction: FloatArray | None = None
 ) -> SampledSQPState:
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
-    z, table, curvature = state.z, state.table, state.bends
+    curvature = state.bends
     state, answer = solved(options, state, curvature, correction)
-    members, step = state.members, answer.step
-    wrong = (members.stale == 1) & (members.bent == 1)
+    members = state.members
+    wrong = (members.stale == 1) & members.is_bent
     wrong &= members.multipliers >= PINNED * state.price
     may_learn = state.size.by_case and state.n_idle < MOST_IDLE
     if may_learn and wrong.any():  # learn what cannot be kept
-        order = np.argsort(-np.where(wrong, members.at(state.z + step), -np.inf))
+        order = np.argsort(-np.where(wrong, members.at(state.z + answer.step), -np.inf))
         n = max(1, len(state.seen.indices) // (2 * state.size.dim))
         worst = members.indices[order[: min(n, int(wrong.sum()))]]
-        looks = looks_at_slopes(
-            state, state.x, NO_INDICES, worst, factor=_other_reach(state)
-        )
-        return replace(state, phase="learn", looks=looks)
-    now, then = members.at(z), state.modelled(z + step)
-    weight = merit_weight(state)
-    curved = float(step @ curvature @ step)
-    gain = -(float(table.gradient @ step) + 0.5 * curved)
-    planes = state.bundle.among(np.array([OBJECTIVE]))
-    if len(planes):
-        gain -= planes.above(z, state.objective, table.gradient, step)
-    promise = gain + weight * (excess(now) - excess(then))
-    if correction is not None:
-        promise = state.promise  # of the step that is corrected
-    state = replace(
-        state,
-        step=step,
-        curved=curved,
-        promise=promise,
-        n_corrected=state.n_corrected + 1 if correction is not None else 0,
-        weight=weight,
-        residual=optimality_residual(state, curvature, answer, now, options),
-    )
+        return learn(options, state, state.x, worst, factor=_other_reach(state))
+    state = with_step(options, state, answer, curvature, correction is not None)
     if state.confirmed == MEASURED:
-        if is_slight(options, state, own_sizes(state)):
+        if is_slight(options, state):
             return replace(state, confirmed=CONFIRMED)
         state = replace(state, confirmed=REFUTED)
     is_estimate = state.size.n_losses > 1 and not state.n_stale
     rows = rows_to_refresh(options, state) if is_estimate else NO_INDICES
     if len(rows):
-        looks = looks_at_slopes(
-            state, state.x, table.indices[rows], NO_INDICES, table.values[rows]
-        )
-        return replace(state, phase="learn", looks=looks, has_moved=0)
+        state = replace(state, has_moved=0)
+        return learn(options, state, state.x, NO_INDICES, rows=rows)
     if _wants_growth(options, state):
         return _growing(options, state)
     if correction is None and is_at_end(options, state):
@@ -159,7 +133,7 @@ def stale_cases(state: SampledSQPState) -> IntArray:
     members = state.members
     if not state.size.by_case:
         return NO_INDICES
-    pulls = members.multipliers * (members.stale == 1) * (members.bent == 1)
+    pulls = members.multipliers * (members.stale == 1) * members.is_bent
     cases, which = np.unique(
         members.indices // state.size.block_width, return_inverse=True
     )
@@ -173,35 +147,63 @@ def _other_reach(state: SampledSQPState) -> float:
     return (8.0 if state.n_idle % 2 else 0.125) if state.n_idle else 1.0
 
 
+def learn(
+    options: Options,
+    state: SampledSQPState,
+    at: FloatArray,
+    constraints: IntArray,
+    values: FloatArray = NO_VALUES,
+    rows: IntArray = NO_INDICES,
+    factor: float = 1.0,
+) -> SampledSQPState:
+    """Learn slopes at a point, of constraints and of rows of the table of losses.
+
+    Go on at once if there is nothing to learn.
+    """
+    if not len(constraints) and not len(rows):
+        return proposed(options, state)
+    losses, loss_values = state.table.indices[rows], state.table.values[rows]
+    looks = looks_at_slopes(state, at, losses, constraints, loss_values, values, factor)
+    return replace(state, phase="learn", looks=looks)
+
+
 def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Learn the gradient and the members that matter anew where we are."""
     if state.keeps_planes and state.is_kinked & KINKED_ROWS:
         n_idle, sigma = state.n_idle + 1, state.sigma
         return replace(_with_new_planes(options, state), n_idle=n_idle, sigma=sigma)
-    members, table = state.members, state.table
+    members = state.members
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
-    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
-    wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
+    wanted = members.is_bent & state.matters & (elsewhere | (state.n_idle > 0))
     wanted |= is_among(members.indices, members.opposites[wanted])
     is_fresh = not is_stale(state)
     if state.size.by_case and not is_fresh:
         cases = members.indices // state.size.block_width
         wanted = is_among(cases, stale_cases(state))
-    factor = _other_reach(state)
-    order = stream(state.seed, state.iteration).permutation(len(table))
-    table = table.begun(order)
     sigma = state.sigma
     if state.size.by_case and not is_fresh and is_feasible(options, state):
         sigma = min(sigma, RENEWED * before_looks(state) * state.first_sigma)
+    rows = NO_INDICES
+    factor, has_gradient = _other_reach(state), not (is_fresh or state.n_stale)
     n_idle = state.n_idle + is_fresh
-    state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
-    rows = order if is_fresh else table.next_rows(options.loss_batch)
-    if not is_fresh and not state.n_stale:
-        rows = order[:0]
+    state = replace(refreshing(state), sigma=sigma, n_idle=n_idle, has_moved=0)
+    if not has_gradient:
+        table = state.table
+        rows = table.queue if is_fresh else table.next_rows(options.loss_batch)
     looks = looks_at_slopes(
-        state, state.x, table.indices[rows], members.indices[wanted], factor=factor
+        state,
+        state.x,
+        state.table.indices[rows],
+        members.indices[wanted],
+        factor=factor,
     )
     return replace(state, phase="learn", looks=looks)
+
+
+def refreshing(state: SampledSQPState) -> SampledSQPState:
+    """Return the state that begins to learn the losses of the table anew."""
+    order = stream(state.seed, state.iteration).permutation(len(state.table))
+    return replace(state, table=state.table.begun(order))
 
 
 def reconsidered(
@@ -259,8 +261,7 @@ def searched(
 def _with_new_planes(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Begin with the planes here: what planes say is believed when others agree."""
     members, kinked = state.members, state.is_kinked
-    rows = (members.multipliers > 0) | (members.at(state.z) > 0)
-    rows &= (members.bent == 1) & (kinked & KINKED_ROWS > 0)
+    rows = state.matters & members.is_bent & (kinked & KINKED_ROWS > 0)
     losses = state.table.indices if kinked & KINKED_OBJECTIVE else NO_INDICES
     state = replace(
         state,
@@ -288,7 +289,7 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
         near[:] = True
     near |= is_among(members.indices, members.opposites[near])
     if size.by_case:  # of limits that are linear all is known
-        near &= (members.bent == 1) | (state.n_trials < ALL_EVERY)
+        near &= members.is_bent | (state.n_trials < ALL_EVERY)
     asked = size.cases_of(members.indices[near])
     at_risk = _at_risk(options, state, zy, asked)
     n_new = state.batch if state.n_found < most_joining(size) else 0
@@ -389,8 +390,7 @@ def _at_risk(
     if n_wanted < len(others):
         order = np.argpartition(-risks[others], n_wanted)[:n_wanted]
         others = others[np.sort(order)]
-    found: IntArray = seen.indices[others]
-    return found
+    return seen.indices[others]
 
 
 def most_joining(size: ProblemSize) -> int:
@@ -581,14 +581,13 @@ def looks_at_slopes(
         size = np.maximum(factor * reach * state.scale, state.finest)
         return inward(at, size, state.size)
 
-    return slope_looks(
-        Look(
-            at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
-        ),
-        Look(
-            at=at,
-            constraints=constraints,
-            constraint_values=values,
-            reach=steps(state.row_reach),
-        ),
+    for_losses = Look(
+        at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
     )
+    for_rows = Look(
+        at=at,
+        constraints=constraints,
+        constraint_values=values,
+        reach=steps(state.row_reach),
+    )
+    return slope_looks(for_losses, for_rows)

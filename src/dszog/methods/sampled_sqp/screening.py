@@ -17,14 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import (
-    FloatArray,
-    IntArray,
-    freeze,
-    frozen_floats,
-    frozen_ints,
-    is_among,
-)
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray, freeze, is_among
 from dszog.methods.sampled_sqp.looks import UNKNOWN
 
 MOST_SEEN = 2**20  # constraints whose last value is kept
@@ -43,11 +36,6 @@ def permuted(positions: IntArray, n: int, key: int) -> IntArray:
 
     A Feistel network on the smallest even number of bits that holds ``n``; what falls
     outside of the range is sent through again until it does not (cycle-walking).
-
-    Examples
-    --------
-    >>> np.sort(permuted(np.arange(7), 7, key=3))
-    array([0, 1, 2, 3, 4, 5, 6])
     """
     half = max((max(n - 1, 1).bit_length() + 1) // 2, 1)
     found = np.asarray(positions, dtype=np.uint64)
@@ -91,7 +79,7 @@ def beside(around: IntArray, n: int, n_all: int, rng: np.random.Generator) -> In
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Seen:
+class Seen(FrozenArrays):
     """The last value of each constraint that was seen, and how fast values change."""
 
     indices: IntArray  # (k,), of constraints or of cases, ascending
@@ -104,12 +92,6 @@ class Seen:
     first_rate: float  # from the slopes of the first members
     rate: float  # of change per distance that is believed
     least_rate: float  # learned from violations that were overlooked
-
-    def __post_init__(self) -> None:
-        for name in ("values", "points", "rates"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "places"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
     def nothing(cls, dim: int) -> Seen:
@@ -167,8 +149,6 @@ class Seen:
 
     def distances(self, z: FloatArray) -> FloatArray:
         """Return how far each seen constraint's point is from a point."""
-        if not len(self.points):
-            return np.zeros(len(self.indices))
         far: FloatArray = np.linalg.norm(self.points - z, axis=1)[self.places]
         return far
 

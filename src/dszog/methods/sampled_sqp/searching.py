@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.arrays import FloatArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import nearby
 from dszog.methods.sampled_sqp.bundle import Bundle
-from dszog.methods.sampled_sqp.confirming import own_sizes, soft_ways
+from dszog.methods.sampled_sqp.confirming import soft_ways
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     leaves_violation,
@@ -25,8 +25,8 @@ from dszog.methods.sampled_sqp.ending import (
     may_hold_elsewhere,
 )
 from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import Options, queries_left
-from dszog.methods.sampled_sqp.scales import ROUNDING
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
@@ -48,35 +48,24 @@ def can_search(options: Options, state: SampledSQPState) -> bool:
     """Whether there are queries, and patience, for such a look."""
     left = queries_left(options, state)
     if state.size.by_case:  # where many cases would have to be looked at, there is none
-        used = state.n_loss_queries + state.n_constraint_queries
-        left = min(left, CASE_SHARE * used / state.size.dim)
+        left = min(left, CASE_SHARE * state.n_queries / state.size.dim)
     if not (state.size.upper > state.size.lower).any():
         return False
-    return state.n_searches < MOST and _n_functions(state) * 8 <= left
-
-
-def _asked_members(state: SampledSQPState) -> BoolArray:
-    """Return the members whose models do not tell their values farther out."""
-    found: BoolArray = state.members.bent == 1
-    return found
-
-
-def _n_functions(state: SampledSQPState) -> int:
-    asked = state.size.cases_of(state.members.indices[_asked_members(state)])
-    return max(len(state.table) + len(asked), 1)
+    n_functions = state.n_functions(state.members.is_bent)
+    return state.n_searches < MOST and n_functions * 8 <= left
 
 
 def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Ask farther out."""
-    used = state.n_loss_queries + state.n_constraint_queries
-    n_functions, left = _n_functions(state), queries_left(options, state)
+    members, left = state.members, queries_left(options, state)
+    n_functions = state.n_functions(members.is_bent)
     if not (state.size.by_case or state.seen.all_drawn(state.size)):
         left /= 2.0  # the rest is for constraints that were not seen
-    n_points = max(int(SHARE * used) // n_functions, 8 * state.size.dim)
+    n_points = max(int(SHARE * state.n_queries) // n_functions, 8 * state.size.dim)
     look = Look(
         at=state.x,
         losses=state.table.indices,
-        constraints=state.members.indices[_asked_members(state)],
+        constraints=members.indices[members.is_bent],
     )
     return replace(
         state,
@@ -107,19 +96,16 @@ def _steps(state: SampledSQPState) -> FloatArray:
     factors = factors * np.array([[1.0], [-1.0]])
     ways = np.vstack([ways, more])[:, np.newaxis, np.newaxis]
     sides = ways * factors[..., np.newaxis]
-    own = own_sizes(state)
+    own = state.own_sizes
     steps = size.clip(state.x + sides * own) - state.x
     # What rounding leaves between a point and its bounds is no step.
-    found: FloatArray = np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
-    return found
+    return np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and farther out."""
-    (look,), steps = state.looks, _steps(state)
-    steps = steps[steps.any(axis=3)]
-    query = look.around(steps, state.iteration)
-    return (query._replace(purpose="look around"),)
+def steps(state: SampledSQPState) -> FloatArray:
+    """Return the steps to the points farther out that are asked for."""
+    found = _steps(state)
+    return found[found.any(axis=3)]
 
 
 def after_searching(
@@ -178,15 +164,20 @@ def _noise(state: SampledSQPState) -> float:
 
 def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
     """Return by how much the merit rose at each point."""
-    members, asked = state.members, _asked_members(state)
-    here, points = members.at(state.z), query.points(state.size) / state.scale
-    values = here + (points - state.z) @ members.slopes.T
-    values[:, asked] = reply.constraints / members.sizes[asked]
-    rises: FloatArray = np.maximum(values, 0.0).sum(axis=1) - excess(here)
+    rises = _violations(state, query, reply) - excess(state.members.at(state.z))
     rises *= state.weight
     if reply.losses.shape[1]:
         rises = rises + (reply.losses - state.table.values).mean(axis=1)
     return rises
+
+
+def _violations(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
+    """Return the sum of violations at each point: by models of what was not asked."""
+    members, bent = state.members, state.members.is_bent
+    moves = query.points(state.size) / state.scale - state.z
+    values = members.at(state.z) + moves @ members.slopes.T
+    values[:, bent] = reply.constraints / members.sizes[bent]
+    return np.asarray(np.maximum(values, 0.0).sum(axis=1))
 
 
 # ----------------------------------------------------- where a violation could not go
@@ -210,10 +201,9 @@ def looking_elsewhere(options: Options, state: SampledSQPState) -> SampledSQPSta
     """Look elsewhere where no point near by is better, or return the best end."""
     if not may_hold_elsewhere(options, state):
         return as_kept(state)
-    asked = state.members.indices[_asked_members(state)]
+    asked = state.members.indices[state.members.is_bent]
     look = Look(at=state.x, losses=state.table.indices[:1], constraints=asked)
-    used = state.n_loss_queries + state.n_constraint_queries
-    n_points = min(used // (2 * len(asked) + 2), MOST_ELSEWHERE)
+    n_points = min(state.n_queries // (2 * len(asked) + 2), MOST_ELSEWHERE)
     return replace(
         state,
         phase="elsewhere",
@@ -245,36 +235,25 @@ def _is_better(
     return state.violation < other.violation
 
 
-def _steps_elsewhere(state: SampledSQPState) -> FloatArray:
+def steps_elsewhere(state: SampledSQPState) -> FloatArray:
     """Return steps in random ways, about as far as the run has gone."""
     rng, n = stream(state.seed, state.iteration), state.n_probes
     ways = rng.normal(size=(n, state.size.dim))
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     gone = float(np.linalg.norm(state.z - state.start / state.scale))
     lengths = NEARER * (FARTHER / NEARER) ** rng.uniform(size=(n, 1))
-    steps = max(gone, state.length) * lengths * ways * state.scale
-    found: FloatArray = state.size.clip(state.x + steps) - state.x
-    return found
-
-
-def queries_elsewhere(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask far away for constraints that are curved, and whether a loss is known."""
-    query = state.looks[0].around(_steps_elsewhere(state), state.iteration)
-    return (query._replace(purpose="look around"),)
+    moves = max(gone, state.length) * lengths * ways * state.scale
+    return state.size.clip(state.x + moves) - state.x
 
 
 def after_looking_elsewhere(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Begin again where constraints are kept best; end if nothing has values."""
-    members, asked = state.members, _asked_members(state)
-    points = query.points(state.size)
-    values = members.at(state.z) + (points / state.scale - state.z) @ members.slopes.T
-    values[:, asked] = reply.constraints / members.sizes[asked]
-    left = np.maximum(values, 0.0).sum(axis=1) + 0.0 * reply.losses.sum(axis=1)
+    left = _violations(state, query, reply) + 0.0 * reply.losses.sum(axis=1)
     left = np.nan_to_num(left, nan=np.inf)
     best = int(np.argmin(left))
     if not np.isfinite(left[best]):
         return as_kept(state)
-    none = np.empty((0, 0))
-    return replace(state, phase="again", x=points[best], measured=none, caution=1.0)
+    x, none = query.points(state.size)[best], np.empty((0, 0))
+    return replace(state, phase="again", x=x, measured=none, caution=1.0)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import (
+    BoolArray,
+    FloatArray,
+    FrozenArrays,
+    IntArray,
+    frozen_floats,
+)
 from dszog.methods.base import State
-from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
 from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, are_indices, places_of
@@ -34,6 +40,7 @@ SqpPhase: TypeAlias = Literal[
     "done",
 ]
 KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
+HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = (
@@ -41,11 +48,10 @@ _VECTORS = (
     "anchor",
     "anchor_gradient",
 )
-PHASES = get_args(SqpPhase)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SampledSQPState(State):
+class SampledSQPState(FrozenArrays, State):
     """All that was learned, and the looks that come next.
 
     Slopes, lengths and the matrix of the subproblem are in scaled variables,
@@ -141,13 +147,6 @@ class SampledSQPState(State):
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
 
-    def __post_init__(self) -> None:
-        State.__post_init__(self)
-        for name in ("pilot_steps", "measured", "best_values", *_VECTORS):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("best_losses", "best_cases"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
-
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
         along = (getattr(self, name) for name in _VECTORS)
@@ -173,8 +172,7 @@ class SampledSQPState(State):
         usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
         is_exact = self.loss_noise <= 2.0**-46 * usual
         if self.is_kinked > 1:
-            farthest = max(float((self.away / self.scale).max()), self.length)
-            is_exact = is_exact and self.unit_noise <= 2.0**-46 * farthest
+            is_exact = is_exact and self.unit_noise <= 2.0**-46 * self.farthest
         return self.is_kinked > 0 and self.size.n_losses == 1 and is_exact
 
     @property
@@ -190,6 +188,17 @@ class SampledSQPState(State):
         planes, places, heights = self.row_planes()
         np.maximum.at(found, places, heights + planes.slopes @ (z - self.z))
         return found
+
+    @property
+    def matters(self) -> BoolArray:
+        """Which members pull, or are violated at the iterate."""
+        members = self.members
+        return np.asarray((members.multipliers > 0) | (members.at(self.z) > 0))
+
+    @property
+    def objective_planes(self) -> Bundle:
+        """Planes of the objective."""
+        return self.bundle.among(np.array([OBJECTIVE]))
 
     def row_planes(self) -> tuple[Bundle, IntArray, FloatArray]:
         """Return planes of members, their places, and what they say at the iterate.
@@ -210,14 +219,38 @@ class SampledSQPState(State):
     @property
     def z(self) -> FloatArray:
         """The iterate in scaled variables."""
-        scaled: FloatArray = self.x / self.scale
-        return scaled
+        return self.x / self.scale
 
     @property
     def away(self) -> FloatArray:
         """How far variables are from where they are counted."""
-        found: FloatArray = np.abs(self.x - self.origin)
-        return found
+        return np.abs(self.x - self.origin)
+
+    @property
+    def own_sizes(self) -> FloatArray:
+        """The size of each variable: its own, what it moved by, or a usual one."""
+        own = np.maximum(self.away, np.abs(self.x - self.start))
+        return np.where(own > HARDLY * self.sizes, own, self.sizes)
+
+    @property
+    def farthest(self) -> float:
+        """How far any scaled variable is from there; a usual step if that is longer."""
+        return max(float((self.away / self.scale).max()), self.length)
+
+    @property
+    def change(self) -> float:
+        """By how much the objective differs from what it was at first."""
+        return abs(self.first_objective - self.objective)
+
+    def n_functions(self, which: BoolArray) -> int:
+        """Return how many calls a value of the table and of some members takes."""
+        asked = self.size.cases_of(self.members.indices[which])
+        return max(len(self.table) + len(asked), 1)
+
+    @property
+    def n_queries(self) -> int:
+        """How many losses and constraints were asked for."""
+        return self.n_loss_queries + self.n_constraint_queries
 
     @property
     def finest(self) -> FloatArray:
@@ -255,10 +288,21 @@ class SampledSQPState(State):
     def target(self) -> FloatArray:
         """The point that is asked about next."""
         look = self.looks[0]
-        if not look.wants_slopes or not look.reach.any():
+        if not look.reach.any():
             return look.at
-        moved: FloatArray = look.at + look.reach  # somewhere around the point
-        return moved
+        return look.at + look.reach  # somewhere around the point
+
+    def look_at_slopes(self, reach: FloatArray) -> Look:
+        """Return a look at all slopes at the iterate, by differences over steps."""
+        table, members = self.table, self.members
+        return Look(
+            at=self.x,
+            losses=table.indices,
+            constraints=members.indices,
+            reach=reach,
+            loss_values=table.values,
+            constraint_values=members.raw_values,
+        )
 
     @property
     def remembered(self) -> dict[str, Any]:
@@ -290,22 +334,18 @@ class SampledSQPState(State):
         if self.phase == "noise":  # go on without
             return replace(self, phase="slopes")
         if self.phase == "sizes":
-            table, members = self.table, self.members
-            look = replace(
-                self.looks[0],
-                losses=table.indices,
-                constraints=members.indices,
-                loss_values=table.values,
-                constraint_values=members.values * members.sizes,
-            )
+            look = self.look_at_slopes(self.looks[0].reach)
             return replace(self, phase="slopes", looks=(look,))
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
             return replace(self, probe_size=self.probe_size / 8.0)
         if self.phase == "confirm":  # end without
-            there = (self.table.indices, self.members.indices)
-            look = Look(at=self.x, losses=there[0], constraints=there[1])
-            return replace(
-                self, phase="verify", looks=(look,), n_confirms=MOST_CONFIRMS
-            )
+            losses, rows = self.table.indices, self.members.indices
+            look = Look(at=self.x, losses=losses, constraints=rows)
+            state = replace(self, n_confirms=MOST_CONFIRMS)
+            return replace(state, phase="verify", looks=(look,))
         looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)
+
+
+PARTS = (Look, WorkingSet, LossTable, Seen, CaseValues, Pairs, Bundle)
+"""What a state is made of, for those who save it."""

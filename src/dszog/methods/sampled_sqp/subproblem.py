@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
-from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 from dszog.methods.sampled_sqp.ending import is_feasible, violation_limits
 from dszog.methods.sampled_sqp.options import Options
-from dszog.methods.sampled_sqp.pilot import FIRST_PRICE
+from dszog.methods.sampled_sqp.scales import FIRST_PRICE
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
@@ -22,7 +21,7 @@ PULL = 1e2  # gradients: the most that constraints are believed to pull with
 LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
 
 
-def merit_weight(state: SampledSQPState) -> float:
+def _merit_weight(state: SampledSQPState) -> float:
     """Return what a unit of violation weighs in the merit: more than it gains."""
     needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
     steepness = float(np.linalg.norm(state.table.gradient))
@@ -54,7 +53,7 @@ def solved(
         offsets=np.concatenate([rows.offsets, heights]),
         two_sided=np.append(rows.two_sided, np.zeros(len(planes), dtype=bool)),
     )
-    objective_planes = state.bundle.among(np.array([OBJECTIVE]))
+    objective_planes = state.objective_planes
     lower = (size.lower - state.x) / state.scale
     upper = (size.upper - state.x) / state.scale
     gradient = state.table.gradient
@@ -66,13 +65,14 @@ def solved(
         hessian = curvature + sigma * np.eye(size.dim)
         return solve(hessian, gradient, rows, price, lower, upper, start)
 
+    # A problem that was not solved, or whose step is too long, is made stiffer.
     sigma, price = state.sigma, state.price
     start = np.append(members.signed_multipliers(who), np.zeros(len(planes)))
     answer = answered(sigma, price, start)
     while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
-    longest = LONGEST * max(float((state.away / state.scale).max()), state.length)
+    longest = LONGEST * state.farthest
     while np.abs(answer.step).max() > longest and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
@@ -103,7 +103,38 @@ def solved(
     return replace(state, members=members, sigma=sigma, price=price), answer
 
 
-def optimality_residual(
+def with_step(
+    options: Options,
+    state: SampledSQPState,
+    answer: Answer,
+    curvature: FloatArray,
+    is_correction: bool,
+) -> SampledSQPState:
+    """Return the state with the step of an answer, and what it promises.
+
+    A correction of a step keeps the promise of that.
+    """
+    z, step, gradient = state.z, answer.step, state.table.gradient
+    now, then = state.members.at(z), state.modelled(z + step)
+    weight = _merit_weight(state)
+    curved = float(step @ curvature @ step)
+    gain = -(float(gradient @ step) + 0.5 * curved)
+    planes = state.objective_planes
+    if len(planes):
+        gain -= planes.above(z, state.objective, gradient, step)
+    promise = gain + weight * (excess(now) - excess(then))
+    return replace(
+        state,
+        step=step,
+        curved=curved,
+        promise=state.promise if is_correction else promise,
+        n_corrected=state.n_corrected + 1 if is_correction else 0,
+        weight=weight,
+        residual=_optimality_residual(state, curvature, answer, now, options),
+    )
+
+
+def _optimality_residual(
     state: SampledSQPState,
     curvature: FloatArray,
     answer: Answer,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, is_among
-from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.confirming import CONFIRMED
 from dszog.methods.sampled_sqp.confirming import UNKNOWN as UNCONFIRMED
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
-from dszog.methods.sampled_sqp.learning import learn
 from dszog.methods.sampled_sqp.looks import (
     NO_VALUES,
     UNKNOWN,
@@ -33,11 +32,13 @@ from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
     HERE,
     SURELY,
+    learn,
     learn_all,
     looks_at_planes,
     looks_at_slopes,
     most_joining,
     proposed,
+    refreshing,
     stale_cases,
     verifying,
 )
@@ -64,29 +65,89 @@ MOST_CORRECTED = 3  # times in a row that a step is bent back to rows that curve
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
+class Tried(NamedTuple):
+    """What a trial point has shown."""
+
+    asked: IntArray  # members that were looked at
+    values: FloatArray  # theirs, in unit size
+    losses: FloatArray  # of the table
+    fall: float  # of the objective
+    kept: float  # decrease of the merit
+    fuzz: float  # what noise may change that by
+    ratio: float  # of the decrease to what was promised
+    joining: IntArray = NO_INDICES  # constraints that are to be members
+    joining_values: FloatArray = NO_VALUES
+
+
 def after_trial(
     options: Options, state: SampledSQPState, found: Found
 ) -> SampledSQPState:
     """Accept the trial point, keep the point and take in constraints, or reject."""
-    look, members = state.looks[0], state.members
-    found, others = _parted(found, len(state.table))
+    own, others = np.split(found.loss_values, [len(state.table)])
+    if _is_fitted(own, others, 2 * state.size.dim):
+        state = replace(state, wants_rows=1)
+    found = replace(found, loss_values=own)
+    y = state.looks[0].at
+    zy, then = y / state.scale, state.modelled(y / state.scale)
+    tried = _judged(state, found, then)
+    asked, values = tried.asked, tried.values
+    pull = float(state.members.multipliers.sum())
+    worst_now = float(state.members.at(state.z).max(initial=0.0))
+    state, joining, joining_values, worst_new = _discovered(options, state, found)
+    # Others may have been violated as much before the step: that undoes no gain.
+    rise = max(worst_new - worst_now, 0.0)
+    spoiled = tried.kept - pull * rise
+    is_null = tried.ratio > ACCEPT and rise > 0 and spoiled < 0.1 * state.promise
+    if state.size.by_case:  # whose models would not reach back from there
+        is_null = False
+    has_moved = tried.ratio > ACCEPT and not is_null
+    if has_moved:
+        state, joining = _with_borrowed(state, found, joining)
+    members = state.members.with_bends(asked, values, zy)
+    misses = np.zeros(len(members))  # of those that have joined there are none
+    misses[asked] = values - then[asked]
     state = replace(
         state,
-        wants_rows=int(
-            state.wants_rows
-            or _is_fitted(found.loss_values, others, 2 * state.size.dim)
-        ),
+        members=members,
+        n_trials=state.n_trials + 1,
+        has_moved=int(has_moved),
     )
-    y = look.at
-    zy = y / state.scale
+    if has_moved:
+        tried = tried._replace(joining=joining, joining_values=joining_values)
+        if pull * rise >= 0.5 * max(state.promise, 0.0):  # many new ones
+            tried = tried._replace(ratio=min(tried.ratio, GOOD))
+        return _accepted(options, state, tried, found)
+    # The point stays: models of curved members that were learned here stay too.
+    elsewhere = (members.bases[asked] != state.z).any(axis=1)
+    use = elsewhere | ~members.is_bent[asked]
+    use |= state.size.by_case & (members.stale[asked] == 1)
+    iterate = state.z if state.size.by_case else None
+    members = members.corrected(asked[use], values[use], zy, iterate)
+    state = replace(state, members=members)
+    if state.size.by_case and not np.isnan(found.loss_values).all():
+        state = _with_miss(state, -tried.fall)
+    if is_null:
+        grown = 2.0 if spoiled < -state.promise else 1.0
+        sigma = _held(state, grown * state.sigma)
+        state = replace(state, sigma=sigma, n_null=state.n_null + 1)
+        return learn(options, state, y, joining, joining_values)
+    if state.keeps_planes and state.n_rejected < MOST_PLANES:
+        bundled = _bundled(state, tried.kept, misses)
+        if bundled.looks:
+            return bundled
+    return _rejected(options, state, misses, tried.kept)
+
+
+def _judged(state: SampledSQPState, found: Found, then: FloatArray) -> Tried:
+    """Return how a trial has kept what was promised, beside what models say there."""
+    members = state.members
     asked, values = _told(state, found)
-    now, then = members.at(state.z), state.modelled(zy)
-    seen_then = np.array(then)
-    seen_then[asked] = values
+    there = np.array(then)
+    there[asked] = values
     rows = ~np.isnan(found.loss_values)
     before, after = state.table.values[rows], found.loss_values[rows]
     fall = float((before - after).mean()) if rows.any() else 0.0
-    kept = fall + state.weight * (excess(now) - excess(seen_then))
+    kept = fall + state.weight * (excess(members.at(state.z)) - excess(there))
     fuzz = 4.0 * state.loss_noise / math.sqrt(max(int(rows.sum()), 1))
     fuzz += 4.0 * state.weight * state.unit_noise * math.sqrt(len(members))
     promised = max(state.promise, 0.0) + fuzz
@@ -95,57 +156,7 @@ def after_trial(
         ratio = -1.0
     if _is_lost(state, found):
         ratio, kept = -1.0, min(kept, 0.0)
-    state, joining, joining_values, worst_new = _discovered(options, state, found)
-    pull = float(members.multipliers.sum())
-    spoiled = kept - pull * worst_new
-    is_null = ratio > ACCEPT and worst_new > 0 and spoiled < 0.1 * state.promise
-    if state.size.by_case:  # whose models would not reach back from there
-        is_null = False
-    has_moved = ratio > ACCEPT and not is_null
-    if has_moved:
-        state, joining = _with_borrowed(state, found, joining)
-    members = state.members.with_bends(asked, values, zy)
-    misses = np.zeros(len(members))  # of those that have joined there are none
-    misses[: len(then)] = seen_then - then
-    state = replace(
-        state,
-        members=members,
-        n_trials=state.n_trials + 1,
-        has_moved=int(has_moved),
-    )
-    if has_moved:
-        few_new = pull * worst_new < 0.5 * max(state.promise, 0.0)
-        return _accepted(
-            options,
-            state,
-            found,
-            asked,
-            values,
-            joining,
-            joining_values,
-            ratio if few_new else min(ratio, GOOD),
-            kept,
-            fuzz,
-        )
-    # The point stays: models of curved members that were learned here stay too.
-    elsewhere = (members.bases[asked] != state.z).any(axis=1)
-    use = elsewhere | (members.bent[asked] == 0)
-    use |= state.size.by_case & (members.stale[asked] == 1)
-    iterate = state.z if state.size.by_case else None
-    members = members.corrected(asked[use], values[use], zy, iterate)
-    state = replace(state, members=members)
-    if state.size.by_case and rows.any():
-        state = _with_miss(state, -fall)
-    if is_null:
-        grown = 2.0 if spoiled < -state.promise else 1.0
-        sigma = _held(state, grown * state.sigma)
-        state = replace(state, sigma=sigma, n_null=state.n_null + 1)
-        return learn(options, state, y, joining, joining_values)
-    if state.keeps_planes and state.n_rejected < MOST_PLANES:
-        bundled = _bundled(state, kept, misses)
-        if bundled.looks:
-            return bundled
-    return _rejected(options, state, misses, kept)
+    return Tried(asked, values, found.loss_values, fall, kept, fuzz, ratio)
 
 
 def _told(state: SampledSQPState, found: Found) -> tuple[IntArray, FloatArray]:
@@ -186,12 +197,6 @@ def _with_miss(state: SampledSQPState, rise: float) -> SampledSQPState:
     return replace(state, table=table)
 
 
-def _parted(found: Found, n: int) -> tuple[Found, FloatArray]:
-    """Return what was found of the table's losses, and values of others."""
-    values = found.loss_values
-    return replace(found, loss_values=values[:n]), values[n:]
-
-
 def _is_fitted(values: FloatArray, others: FloatArray, few: int) -> bool:
     """Whether losses outside of the table are larger, as if it was learned by heart."""
     limit = FITTED_FEW if len(values) <= few else FITTED
@@ -209,7 +214,7 @@ def _bundled(
 ) -> SampledSQPState:
     """Learn the planes at the trial point: of what was to blame that it disappoints."""
     members, y = state.members, state.looks[0].at
-    missed = np.where((members.bent == 1) & (members.opposites == NOBODY), misses, 0.0)
+    missed = np.where(members.is_bent & (members.opposites == NOBODY), misses, 0.0)
     losses = rows = NO_INDICES
     if state.weight * excess(misses) <= 0.5 * (state.promise - kept):
         losses = state.table.indices[: state.is_kinked & KINKED_OBJECTIVE]
@@ -329,48 +334,30 @@ def _larger(options: Options, state: SampledSQPState, batch: int) -> int:
 
 
 def _accepted(
-    options: Options,
-    state: SampledSQPState,
-    found: Found,
-    asked: IntArray,
-    values: FloatArray,
-    joining: IntArray,
-    joining_values: FloatArray,
-    ratio: float,
-    kept: float,
-    fuzz: float,
+    options: Options, state: SampledSQPState, tried: Tried, found: Found
 ) -> SampledSQPState:
     """Move; learn anew what the step has made stale."""
-    look, table, members = state.looks[0], state.table, state.members
-    y = look.at
-    zy = y / state.scale
-    sigma = state.sigma
+    table, asked, y = state.table, tried.asked, state.looks[0].at
     # Short steps that gain little: then the gradient is to blame, an estimate.
-    is_blurred = ratio < POOR and sigma > state.first_sigma
+    is_blurred = tried.ratio < POOR and state.sigma > state.first_sigma
     is_blurred = is_blurred and table.noise_left(state.step) > 0
-    if ratio > GOOD:
+    sigma = state.sigma
+    if tried.ratio > GOOD:
         sigma /= 2.0 if state.size.n_losses > 1 else 4.0
-    elif ratio < POOR and not is_blurred:
+    elif tried.ratio < POOR and not is_blurred:
         sigma *= GROWTH
-    losses = np.where(np.isnan(found.loss_values), table.values, found.loss_values)
+    losses = np.where(np.isnan(tried.losses), table.values, tried.losses)
     objective = float(losses.mean()) if len(losses) else 0.0
     gain = -(float(table.gradient @ state.step) + 0.5 * state.curved)
     surprise = objective - (state.objective - gain)
     raw = found.values[~np.isnan(found.values)]
-    is_tiny = state.promise <= fuzz
-    by_case = state.size.by_case
-    bent = asked[:0] if by_case else _stale_members(state, asked, values, zy)
-    trusts = (
-        state.size.n_losses > 1
-        and abs(surprise) <= 0.1 * max(abs(gain), state.promise)
-        and state.n_stale < MOST_STALE
-        and not state.wants_rows
-        and len(joining) >= max(2, most_joining(state.size) // 4)
-        and not (members.multipliers[members.bent == 1] > 0).any()
-    )
-    rest = np.setdiff1d(asked, bent)
-    place = np.searchsorted(asked, rest)
-    members = members.corrected(rest, values[place], zy)
+    bent = asked[:0] if state.size.by_case else _stale_members(state, tried)
+    rest = ~np.isin(asked, bent)
+    zy = y / state.scale
+    members = state.members.corrected(asked[rest], tried.values[rest], zy)
+    is_slow = tried.kept <= next_to_nothing(options, state)
+    trusts = abs(surprise) <= 0.1 * max(abs(gain), state.promise)
+    trusts = trusts and _may_trust(state, tried)
     state = replace(
         state,
         x=y,
@@ -382,74 +369,72 @@ def _accepted(
         n_rejected=0,
         n_null=0,
         n_idle=0,
-        n_tiny=state.n_tiny + 1 if is_tiny else 0,
-        n_slow=state.n_slow + 1 if kept <= next_to_nothing(options, state) else 0,
+        n_tiny=state.n_tiny + 1 if state.promise <= tried.fuzz else 0,
+        n_slow=state.n_slow + 1 if is_slow else 0,
         confirmed=0,
     )
-    if by_case:
-        return _followed(options, state, surprise, joining)
+    if state.size.by_case:
+        return _followed(options, state, surprise, tried.joining)
     if trusts:
-        return _trusting(options, state, surprise, y, joining, joining_values)
-    order = stream(state.seed, state.iteration).permutation(len(table))
-    state = replace(state, table=state.table.begun(order))
-    again = members.indices[bent]
-    again_values = values[np.searchsorted(asked, bent)] * members.sizes[bent]
-    fresh = order if is_blurred else state.table.next_rows(options.loss_batch)
-    who = np.concatenate([again, joining])
-    who_values = np.concatenate([again_values, joining_values])
-    if not state.keeps_planes:
-        return learn(options, state, y, who, who_values, fresh)
-    if kept > little_to_gain(options, state):
-        state = replace(state, n_confirms=0)
-    losses = table.indices[: state.is_kinked & KINKED_OBJECTIVE]
-    fresh = fresh[len(losses) :]
-    kinked = NO_INDICES
-    if state.is_kinked & KINKED_ROWS:  # the planes so far stay
-        kinked, who, who_values = again, joining, joining_values
-        old = bent[members.opposites[bent] == NOBODY]
-        bundle = state.bundle.with_planes(
-            members.indices[old],
-            members.values[old],
-            members.slopes[old],
-            members.bases[old],
-        )
-        members = members.moved(bent, again_values / members.sizes[bent], zy)
-        state = replace(state, bundle=bundle, members=members)
+        return _trusting(options, state, surprise, tried)
+    state = refreshing(state)
     table = state.table
+    rows = table.queue if is_blurred else table.next_rows(options.loss_batch)
+    again = members.indices[bent]
+    again_values = tried.values[np.searchsorted(asked, bent)] * members.sizes[bent]
+    who = np.concatenate([again, tried.joining])
+    who_values = np.concatenate([again_values, tried.joining_values])
+    if not state.keeps_planes:
+        return learn(options, state, y, who, who_values, rows)
+    if tried.kept > little_to_gain(options, state):
+        state = replace(state, n_confirms=0)
+    kinked_losses = table.indices[: state.is_kinked & KINKED_OBJECTIVE]
+    rows, kinked = rows[len(kinked_losses) :], NO_INDICES
+    if state.is_kinked & KINKED_ROWS:  # the planes so far stay
+        kinked, who, who_values = again, tried.joining, tried.joining_values
+        old = members.kept(bent[members.opposites[bent] == NOBODY])
+        bundle = state.bundle.with_planes(
+            old.indices, old.values, old.slopes, old.bases
+        )
+        members = members.changed(
+            bent, values=again_values / members.sizes[bent], bases=zy
+        )
+        state = replace(state, bundle=bundle, members=members)
     looks = looks_at_slopes(
-        state, y, table.indices[fresh], who, table.values[fresh], who_values
+        state, y, table.indices[rows], who, table.values[rows], who_values
     )
-    planes = looks_at_planes(state, y, losses, kinked)
+    planes = looks_at_planes(state, y, kinked_losses, kinked)
     return replace(state, phase="learn", looks=(*looks, *planes))
 
 
-def _stale_members(
-    state: SampledSQPState,
-    asked: IntArray,
-    values: FloatArray,
-    zy: FloatArray,
-) -> IntArray:
-    """Return the members to learn anew after a step: curved, and near enough."""
+def _may_trust(state: SampledSQPState, tried: Tried) -> bool:
+    """Whether a gradient that was not learned anew would do for the next step."""
     members = state.members
-    bent = members.bent[asked] == 1
+    return bool(
+        state.size.n_losses > 1
+        and state.n_stale < MOST_STALE
+        and not state.wants_rows
+        and len(tried.joining) >= max(2, most_joining(state.size) // 4)
+        and not (members.multipliers[members.is_bent] > 0).any()
+    )
+
+
+def _stale_members(state: SampledSQPState, tried: Tried) -> IntArray:
+    """Return the members to learn anew after a step: curved, and near enough."""
+    members, asked = state.members, tried.asked
     far = min(0.1 * state.length, SURELY * float(np.linalg.norm(state.step)))
-    matters = (members.multipliers[asked] > 0) | (values > -far)
-    found = asked[bent & matters]
-    if len(found) > 4 * (state.size.dim + 1):
+    matters = (members.multipliers[asked] > 0) | (tried.values > -far)
+    found = asked[members.is_bent[asked] & matters]
+    most = 4 * (state.size.dim + 1)
+    if len(found) > most:
         weights = members.multipliers[found]
-        found = np.sort(found[np.argsort(-weights, kind="stable")])
-        found = found[: 4 * (state.size.dim + 1)]
+        found = np.sort(found[np.argsort(-weights, kind="stable")[:most]])
     with_opposites = is_among(members.indices, members.opposites[found])
     return np.union1d(found, np.intersect1d(np.flatnonzero(with_opposites), asked))
 
 
 def _trusting(
-    options: Options,
-    state: SampledSQPState,
-    surprise: float,
-    y: FloatArray,
-    joining: IntArray,
-    joining_values: FloatArray,
+    options: Options, state: SampledSQPState, surprise: float, tried: Tried
 ) -> SampledSQPState:
     """Go on with the gradient that the model predicts: its value was right."""
     said = state.curvature @ state.step
@@ -458,29 +443,25 @@ def _trusting(
         said = said * (bent / state.curved)
     table = replace(state.table, gradient=state.table.gradient + said)
     state = replace(state, table=table, n_stale=state.n_stale + 1)
-    return learn(options, state, y, joining, joining_values)
+    return learn(options, state, state.x, tried.joining, tried.joining_values)
 
 
 def _followed(
-    options: Options,
-    state: SampledSQPState,
-    surprise: float,
-    joining: IntArray,
+    options: Options, state: SampledSQPState, surprise: float, joining: IntArray
 ) -> SampledSQPState:
     """Go on with models that agree with the values, while learning would cost more."""
     size, step, table = state.size, state.step, state.table
-    length = max(float(step @ step), 1e-300)
-    # What the slope along the step changed by, as values say: of the objective alone.
-    said = (state.curved + 2.0 * surprise) / length * step
-    pairs = state.pairs.with_pair(step, said)
     cases = stale_cases(state)
     n_asked = len(size.cases_of(state.looks[0].constraints)) + len(table)
     if n_asked * (state.n_stale + 1) < size.dim * (len(cases) + len(table)):
+        # What the slope along the step changed by, as values say.
+        length = max(float(step @ step), 1e-300)
+        said = (state.curved + 2.0 * surprise) / length * step
         table = replace(table, gradient=table.gradient + said)
+        pairs = state.pairs.with_pair(step, said)  # of the objective alone
         state = replace(state, pairs=pairs, table=table, n_stale=state.n_stale + 1)
         return learn(options, state, state.x, joining)
-    order = stream(state.seed, state.iteration).permutation(len(table))
-    state = replace(state, table=table.begun(order))
+    state = refreshing(state)
     rows = state.table.next_rows(options.loss_batch)
     wanted = np.union1d(size.limits_of(cases), joining)
     return learn(options, state, state.x, wanted, rows=rows)
@@ -512,38 +493,30 @@ def _rejected(
     n_rejected = state.n_rejected + 1
     state = replace(state, sigma=_held(state, sigma), n_rejected=n_rejected)
     if state.size.by_case:
-        return _blamed(options, state, misses, by_rows, wrong)
+        return _blamed(options, state, misses, by_rows < 0.5 * wrong)
     if state.n_stale or n_rejected % 4 == 0:
         return learn_all(options, state)
     rows = state.table.next_rows(options.loss_batch)
-    if (
-        len(rows) and by_rows <= 0.5 * wrong
-    ):  # the gradient is an estimate: a better one
-        return learn(options, state, state.x, NO_INDICES, NO_VALUES, rows)
+    if len(rows) and by_rows <= 0.5 * wrong:  # the gradient is an estimate
+        return learn(options, state, state.x, NO_INDICES, rows=rows)
     return proposed(options, state)
 
 
 def _blamed(
-    options: Options,
-    state: SampledSQPState,
-    misses: FloatArray,
-    by_rows: float,
-    wrong: float,
+    options: Options, state: SampledSQPState, misses: FloatArray, is_objective: bool
 ) -> SampledSQPState:
     """Try again; after the second time learn what was to blame, after more all."""
-    members, n_rejected = state.members, state.n_rejected
-    if n_rejected % 4 == 0:
+    if state.n_rejected % 4 == 0:
         return learn_all(options, state)
-    if n_rejected % 2:
+    if state.n_rejected % 2:
         return proposed(options, state)
-    stale = np.flatnonzero((members.stale == 1) & (misses > 0))
-    if by_rows < 0.5 * wrong and state.n_stale:
-        order = stream(state.seed, state.iteration).permutation(len(state.table))
-        state = replace(state, table=state.table.begun(order), has_moved=0)
+    if is_objective and state.n_stale:
+        state = replace(refreshing(state), has_moved=0)
         rows = state.table.next_rows(options.loss_batch)
-        return learn(options, state, state.x, rows[:0], rows=rows)
-    if len(stale):
-        guilty = members.indices[stale[misses[stale].argmax()]]
+        return learn(options, state, state.x, NO_INDICES, rows=rows)
+    missed = np.where(state.members.stale == 1, misses, 0.0)
+    if missed.max(initial=0.0) > 0:
+        guilty = state.members.indices[missed.argmax()]
         return learn(options, state, state.x, np.array([guilty]))
     return proposed(options, state)
 

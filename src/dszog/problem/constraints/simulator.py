@@ -133,7 +133,7 @@ class Simulator:
         self.width = check_count("Simulator", "width", width)
         check_family_size("Simulator", "m", self.n * self.width)
         self._sides = _Sides.of(self.width, lower, upper, scale)
-        self.n_limits = self.width if self._sides is None else len(self._sides.places)
+        self.n_limits = len(self._sides.places)
         check_family_size("Simulator", "m", self.n * self.n_limits)
         self._factors = self._check_weights(weights)
         self._names = self._check_names(names)
@@ -187,7 +187,7 @@ class Simulator:
     @property
     def has_scale(self) -> bool:
         """Whether the sizes of values are given."""
-        return self._sides is not None and bool((self._sides.scales != 1.0).any())
+        return bool((self._sides.scales != 1.0).any())
 
     def case_name(self, case: int) -> str:
         """Return what a case is called: its name, or its number."""
@@ -195,13 +195,13 @@ class Simulator:
 
     def value_of(self, limit: int) -> int:
         """Return which of the returned values a limit is of."""
-        return limit if self._sides is None else int(self._sides.places[limit])
+        return int(self._sides.places[limit])
 
     def limit_name(self, limit: int) -> str:
         """Return what a limit of every case is called."""
         value = self.value_of(limit)
-        side = "" if self._sides is None else self._sides.side(limit)
-        return f"{side}{name_in(self._names[1], value) or f'limit {value:,}'}"
+        name = name_in(self._names[1], value) or f"limit {value:,}"
+        return self._sides.side(limit) + name
 
     def in_pieces(self, size: int) -> Simulator:
         """Return the same simulator, run by workers in pieces of at most `size` calls.
@@ -252,17 +252,18 @@ class Simulator:
     def _limits(self, x: FloatArray, scenario: int) -> FloatArray:
         """Return the limits of one scenario."""
         returned = self._call(x, scenario)[int(self.objective is None) :]
-        return returned if self._sides is None else self._sides.limits(returned)
+        return self._sides.limits(returned)
 
     def _call(self, x: FloatArray, scenario: int) -> FloatArray:
         """Return the loss, where there is one, and then the limits of one scenario."""
         self.prepare()
-        if self.objective is not None:
-            return call_vector(self, self._limits_alone, x, scenario, width=self.width)
-        return call_vector(self, self._flat, x, scenario, width=1 + self.width)
+        width = self.width + (self.objective is None)
+        return call_vector(self, self._flat, x, scenario, width=width)
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
         returned = self._run(x, scenario)
+        if self.objective is not None:
+            return self._counted(returned, scenario)
         try:
             loss, limits = returned
         except (TypeError, ValueError):
@@ -271,12 +272,8 @@ class Simulator:
                 f"expected a pair: the loss and {self.width} limits. Return "
                 "(loss, limits)."
             ) from None
-        return np.append(
-            as_vector(loss, 1, (scenario,)), self._counted(limits, scenario)
-        )
-
-    def _limits_alone(self, x: FloatArray, scenario: int) -> FloatArray:
-        return self._counted(self._run(x, scenario), scenario)
+        first = as_vector(loss, 1, (scenario,))
+        return np.append(first, self._counted(limits, scenario))
 
     def _counted(self, limits: Any, scenario: int) -> FloatArray:
         """Return the limits; another number of them is a mistake, no failure."""
@@ -299,11 +296,9 @@ class _Sides(NamedTuple):
     scales: FloatArray  # (n_limits,)
 
     @classmethod
-    def of(cls, width: int, lower: Any, upper: Any, scale: Any) -> _Sides | None:
-        """Return the limits; None if values are to be at most 0, as they are."""
+    def of(cls, width: int, lower: Any, upper: Any, scale: Any) -> _Sides:
+        """Return the limits: where none is given values are to be at most 0."""
         if lower is None and upper is None:
-            if np.ndim(scale) == 0 and scale == 1.0:
-                return None
             upper = 0.0
         low, high, sizes = (
             _each(name, given, width)

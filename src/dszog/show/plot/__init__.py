@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dszog.contract.validation import check_choice, shown
+from dszog.contract.validation import check_choice, refused
 from dszog.errors import InputError, InputTypeError, MissingExtraError
 from dszog.show.plot.series import AXES
 
@@ -48,10 +48,9 @@ def _figure(size: tuple[float, float], given: Figure | None) -> Figure:
     if given is None:
         return Picture(figsize=size)
     if not isinstance(given, Figure):
-        raise InputTypeError(
-            f"plot: `figure` must be a matplotlib Figure, got {shown(given)}. For "
-            "example matplotlib.pyplot.figure(figsize=(12, 7.5))."
-        )
+        must = "be a matplotlib Figure"
+        cure = "For example matplotlib.pyplot.figure(figsize=(12, 7.5))."
+        raise refused("plot", "figure", must, given, cure, InputTypeError)
     if given.axes or given.subfigs:
         raise InputError(
             "plot: `figure` must be empty, got one with axes. Make a new one."

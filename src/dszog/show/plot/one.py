@@ -167,7 +167,6 @@ def _draw_bars(
 
 
 def _write_evidence(figure: SubFigure, result: Any) -> None:
-    """Write the verdict and the certificate."""
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title("Evidence", loc="left", fontsize=10, color=INK)

@@ -65,7 +65,6 @@ def dress(axes: Axes, title: str) -> None:
 
 
 def say(axes: Axes, text: str) -> None:
-    """Write where there is nothing to draw."""
     axes.set_yticks([])
     middle: dict[str, Any] = {
         "ha": "center",

@@ -54,6 +54,4 @@ def spans_decades(values: FloatArray) -> bool:
 
 def raises(penalty: FloatArray) -> list[int]:
     """Return the rows at which the penalty is another than in the row before."""
-    changed = np.diff(penalty, prepend=penalty[:1]) != 0.0
-    unknown = np.isnan(penalty) | np.isnan(np.roll(penalty, 1))
-    return np.flatnonzero(changed & ~unknown).tolist()
+    return np.flatnonzero(np.abs(np.diff(penalty, prepend=penalty[:1])) > 0.0).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from dszog.run.history import Progress
@@ -16,15 +16,12 @@ __all__ = ["Display", "line", "share_done", "show_progress"]
 
 
 @contextmanager
-def show_progress(limits: Limits) -> Iterator[tuple[Display, ...]]:
+def show_progress(limits: Limits) -> Iterator[Display]:
     """Yield what shows progress, once an iteration and at the end."""
     # Of the limits, at which the run will stop, the nearest sets the bar.
-    display = _drawn_display()
-    if display is None:
-        yield (Lines(limits),)
-        return
-    with display(limits) as show:
-        yield (show,)
+    drawn = _drawn_display()
+    with nullcontext(Lines(limits)) if drawn is None else drawn(limits) as display:
+        yield display
 
 
 def _drawn_display() -> Any:
@@ -47,7 +44,7 @@ class Lines(Display):
     every = 5.0
 
     def show(self, progress: Progress, share: float, left: float) -> None:
-        text = line(progress, self.window.take(), left)
+        text = line(progress, self.take(), left)
         sys.stderr.write(f"dszog {share:4.0%}  {text}\n")
         self.last = None
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
@@ -14,45 +13,29 @@ from dszog.status import Status
 LEAST_SHARE = 0.02  # of the budget, after which the time left is told
 
 
-class Window:
-    """What was seen in the batches since one last looked; if in none, what was before.
+class Batches(NamedTuple):
+    """What batches say; `nan` where they say nothing.
 
-    One batch is noise. Between two looks there may be thousands, so the mean of their
-    objectives and the worst of their violations are kept.
+    One is noise, and between two looks there may be thousands.
     """
 
-    def __init__(self) -> None:
-        self._seen: list[tuple[float, float, float]] = []
-        self._before = BatchSummary(math.nan, math.nan, math.nan)
+    objective: float = math.nan  # mean
+    violation: float = math.nan  # the worst
+    share: float = math.nan  # mean of the parts that are violated
 
-    def add(self, progress: Progress) -> None:
-        self._seen.append(
-            (
-                progress.sampled_objective,
-                progress.sampled_violation,
-                progress.sampled_share,
-            )
+    @classmethod
+    def of(cls, progress: Progress) -> Batches:
+        seen = progress.sampled_objective, progress.sampled_violation
+        return cls(*seen, progress.sampled_share)
+
+    @classmethod
+    def joined(cls, some: list[Batches]) -> Batches:
+        objectives, violations, shares = (
+            [one for one in column if not math.isnan(one)] or [math.nan]
+            for column in zip(*some, strict=True)
         )
-
-    def take(self) -> BatchSummary:
-        if self._seen:
-            known = [
-                [one for one in column if not math.isnan(one)] or [math.nan]
-                for column in zip(*self._seen, strict=True)
-            ]
-            objective, share = (sum(known[k]) / len(known[k]) for k in (0, 2))
-            self._before = BatchSummary(objective, max(known[1]), share)
-            self._seen = []
-        return self._before
-
-
-@dataclass(frozen=True)
-class BatchSummary:
-    """What the batches of a window say; `nan` where they say nothing."""
-
-    objective: float  # mean
-    violation: float  # the worst
-    share: float  # mean of the parts that are violated
+        mean = sum(objectives) / len(objectives)
+        return cls(mean, max(violations), sum(shares) / len(shares))
 
 
 def share_done(progress: Progress, limits: Limits) -> float:
@@ -81,13 +64,14 @@ class Display:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.window = Window()
+        self._seen: list[Batches] = []  # since one last looked
+        self._before = Batches()
         self.last: Progress | None = None
         self._shown_at = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         """Take in one iteration; show it if it is time."""
-        self.window.add(progress)
+        self._seen.append(Batches.of(progress))
         self.last = progress
         now = time.monotonic()
         if now - self._shown_at >= self.every:
@@ -103,13 +87,18 @@ class Display:
             share = 1.0 if is_full else share_done(self.last, self.limits)
             self.show(self.last, share, math.nan)
 
+    def take(self) -> Batches:
+        """Return what was seen since one last looked; if nothing, what was before."""
+        if self._seen:
+            self._before, self._seen = Batches.joined(self._seen), []
+        return self._before
+
     def show(self, progress: Progress, share: float, left: float) -> None:
         """Show how far the run is; `left` are seconds, `nan` if nobody knows."""
         raise NotImplementedError
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -119,7 +108,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
-def facts(progress: Progress, seen: BatchSummary) -> list[tuple[str, str]]:
+def facts(progress: Progress, seen: Batches) -> list[tuple[str, str]]:
     """Return names and values of what there is to say; what is not known is left out.
 
     The values with a ~ are means over batches.
@@ -142,14 +131,10 @@ def facts(progress: Progress, seen: BatchSummary) -> list[tuple[str, str]]:
 
 
 def line(
-    progress: Progress, seen: BatchSummary | None = None, left: float = math.nan
+    progress: Progress, seen: Batches | None = None, left: float = math.nan
 ) -> str:
     """Return the state of a run in one line; without `seen`, of its last batch."""
-    if seen is None:
-        window = Window()
-        window.add(progress)
-        seen = window.take()
-    found = facts(progress, seen)
+    found = facts(progress, Batches.of(progress) if seen is None else seen)
     if not math.isnan(left):
         found.append(("left", duration(left)))
     return "  ".join(f"{name} {value}" for name, value in found)

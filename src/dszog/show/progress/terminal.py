@@ -38,7 +38,7 @@ class TerminalDisplay(Display):
         self._share, self._left = share, f"{duration(left)} left"
         limits = {"iteration": self.limits.iterations, "queries": self.limits.queries}
         self._facts = []
-        for name, value in facts(progress, self.window.take()):
+        for name, value in facts(progress, self.take()):
             limit = limits.get(name)
             more = "" if limit is None else f" of {limit:,}"
             self._facts.append((name, f"{value}{more}"))

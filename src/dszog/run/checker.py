@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dszog.evidence.look import (
 from dszog.evidence.stationarity import stationarity
 from dszog.maths.penalties import merit
 from dszog.problem import Problem
+from dszog.run.meter import Meter
 
 N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
 N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
@@ -33,20 +33,6 @@ N_AGAIN = 3  # times that a simulator is asked again for what it did not give
 N_NAMED = 10  # of the worst constraints
 FEW_LOST = 0.1  # of the cases: points where so many fail are judged by the others
 N_EXAMINED = 200  # constraints whose gradients are looked at
-
-
-class Answers(Protocol):
-    """Answers queries within a budget, and knows the time: the meter of a run."""
-
-    kept: int  # queries that are set aside for the check
-
-    @property
-    def elapsed(self) -> float: ...
-    @property
-    def n_lost(self) -> int: ...
-    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]: ...
-    def affords(self, n_queries: int) -> bool: ...
-    def time_for(self, n_queries: int) -> float: ...
 
 
 class Checker:
@@ -59,7 +45,7 @@ class Checker:
     def __init__(
         self,
         problem: Problem,
-        meter: Answers,
+        meter: Meter,
         seed: int,
         allowance: int,
         until: float | None = None,
@@ -199,12 +185,11 @@ class Checker:
         """Return the evidence completed by the residuals of the paper's definitions."""
         heaviest = heaviest_first(weights)[: N_EXAMINED // 2]
         worst = certificate.feasibility.worst_indices[: N_EXAMINED // 2]
-        n = self._size.n_losses
         try:
             found = stationarity(
                 self._problem.scaled(certificate.x),
                 self._size,
-                losses=np.arange(n),
+                losses=np.arange(self._size.n_losses),
                 examined=np.union1d(worst, heaviest),
                 weights=weights,
                 sum_squares=certificate.feasibility.sum_squares,
@@ -317,9 +302,7 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
         n_calls = 0  # their structure tells all about a point
     shares_calls = size.calls is not None and size.calls.n_shared == n
     if shares_calls and n_calls <= allowance:  # one look gives losses and constraints
-        return CheckPlan(
-            n_losses=n, n_calls=n_calls, suspects=NO_INDICES, n_queries=n_calls
-        )
+        return CheckPlan(n_losses=n, n_calls=n_calls, n_queries=n_calls)
     shared = _sampled_plan(0, allowance, n_points)
     if uses_both(size, shared):
         return shared
@@ -327,12 +310,8 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
     n_losses = min(n, max(allowance // 2, allowance - n_calls, least))
     left = max(allowance - n_losses, 1)
     if n_calls <= left:
-        return CheckPlan(
-            n_losses=n_losses,
-            n_calls=n_calls,
-            suspects=NO_INDICES,
-            n_queries=n_losses + n_calls,
-        )
+        n_queries = n_losses + n_calls
+        return CheckPlan(n_losses=n_losses, n_calls=n_calls, n_queries=n_queries)
     return _sampled_plan(n_losses, left, n_points)
 
 
