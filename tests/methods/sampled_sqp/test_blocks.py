@@ -280,7 +280,7 @@ def test_before_models_are_learned_for_the_end_few_cases_are_looked_at() -> None
     problem, method = table(), SampledSQP(constraint_tol=1e-3)
     state: Any = method.init(problem.x0, problem.size, 0)
     while state.phase != "verify":
-        state, _ = advanced(method, problem, state, 1)
+        state = advance(method, problem, state, 1)
     members = state.members.marked(np.arange(len(state.members)))
     assert (members.multipliers > 0).any()
     nothing = Seen.nothing(problem.size.dim)  # was seen here
