@@ -164,6 +164,16 @@ def test_every_name_in_the_reference_is_described() -> None:
             assert undescribed or inspect.getdoc(getattr(found, part)), (found, part)
 
 
+def test_every_method_and_kind_is_in_the_table_to_choose_from() -> None:
+    methods = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    kinds = (ROOT / "docs" / "constraints.md").read_text(encoding="utf-8")
+    ways = [n for n, it in vars(dszog.Constraints).items() if type(it) is classmethod]
+    no_row = [name for name in dszog.METHODS if f"\n| `{name}` |" not in methods]
+    assert not no_row, f"without a row in docs/choosing.md: {no_row}"
+    no_row = [name for name in ways if f"`Constraints.{name}" not in kinds]
+    assert not no_row, f"without a row in docs/constraints.md: {no_row}"
+
+
 def test_every_page_is_in_the_contents() -> None:
     contents = (ROOT / "docs/index.md").read_text()
     blocks = re.findall(r"```\{toctree\}\n(.*?)```", contents, re.S)

@@ -19,6 +19,7 @@ pytest.importorskip("cyclopts")
 
 import dszog
 import dszog.cli.solve as solve_module
+from dszog import METHODS
 from dszog.cli.loading import load_problem
 from tests.cli.conftest import SOURCE, Dszog, start
 
@@ -146,6 +147,12 @@ def test_scale_workers_tag_and_picture_are_passed_on(solve: Solve) -> None:
     code, said = solve(*words, "2,4", "--checkpoint", "run", "--resume", "--tag", "x")
     assert code == 2
     assert "tag" in said
+
+
+def test_help_names_every_method(dszog: Dszog) -> None:
+    said = dszog("solve", "--help")[1]
+    missing = [name for name in METHODS if not re.search(rf"\b{name}\b", said)]
+    assert not missing, f"not in the docstring of `solve`, cli/solve.py: {missing}"
 
 
 def test_a_traceback_is_shown_if_it_is_asked_for(model: Path, dszog: Dszog) -> None:

@@ -33,7 +33,7 @@ from dszog.run.checker import Checker, certificate_merit, plan_check, suspects_o
 from dszog.run.final_check import FinalCheck
 from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
-from dszog.run.verdict import Way, advice, is_success
+from dszog.run.verdict import Way, advice, is_success, on_first_order
 from dszog.workers import Serial
 from tests.runs import Record, size_of
 
@@ -647,6 +647,28 @@ def evidence_of(**changes: Any) -> Certificate:
         feasibility=replace(feasible, **changes.pop("feasibility", {})),
     )
     return replace(certificate, **changes)
+
+
+@pytest.mark.parametrize(
+    ("worst", "said"),
+    [
+        ([1e-9, 0.0], "with 1 multiplier."),
+        ([3e-3, 1e-9], "multiplier; all limits that are exceeded take part, and"),
+        ([3e-3, 2e-3], "but a limit beside these is exceeded by 0.002: with a smal"),
+    ],
+)
+def test_limits_that_take_part_are_not_said_to_be_left_out(
+    worst: list[float], said: str
+) -> None:
+    known = FirstOrder(1e-3, np.array([7]), np.ones(1))
+    exceeded = {
+        "worst_value": worst[0],
+        "worst_indices": np.array([7, 8]),
+        "worst_values": np.array(worst),
+    }
+    found = evidence_of(first_order=known, feasibility=exceeded)
+    (sentence,) = on_first_order(Status.CONVERGED, found)
+    assert said in sentence
 
 
 def test_feasible_is_a_success_only_if_it_is_shown_to_be_optimal() -> None:

@@ -23,7 +23,9 @@ from dszog.maths.random_stream import (
     stream,
     uniform_constraints,
 )
+from dszog.run.checker import Checker
 from dszog.run.failures import FailureHandler
+from dszog.run.meter import Meter
 from dszog.workers import Serial
 from tests.runs import by_dszog, size_of
 
@@ -498,6 +500,41 @@ def test_that_no_case_can_be_simulated_is_said_with_the_reason() -> None:
     assert "no solution" in " ".join(str(result).split())
 
 
+def test_a_point_at_which_all_cases_fail_is_no_result_where_others_give_values() -> (
+    None
+):
+    plant = hours(lambda x, i: x[0] < 0.9 or (i % 4 == 0 and x[0] < 1.5))
+    problem = Problem(plant, dim=2, bounds=[(0, 5)] * 2)
+    meter = Meter(Serial(problem), problem.size, failures=FailureHandler("resample"))
+    checker = Checker(problem, meter, 0, 100, None, 3)
+    start, nowhere = checker.check(np.array([1.0, 1])), checker.check(np.zeros(2))
+    assert start is not None
+    assert nowhere is not None
+    assert len(start.feasibility.lost_calls) == 5
+    assert len(nowhere.feasibility.lost_calls) == 20
+    assert checker.is_better(start, nowhere, 30.0)
+    assert not checker.is_better(nowhere, start, 30.0)
+
+
+def test_where_all_cases_fail_at_the_start_leaving_them_out_is_not_the_advice() -> None:
+    with pytest.raises(dszog.EvaluationError, match="All cases that were") as caught:
+        solved(hours(lambda x, i: True))
+    assert "resample" not in str(caught.value)
+    with pytest.raises(dszog.EvaluationError, match=r"cases that were.*'resample'"):
+        solved(hours(lambda x, i: i % 2 == 0))
+
+
+def test_what_certifies_a_simulator_is_named() -> None:
+    plant = Simulator(
+        lambda x, i: [1.0 - x[i % 20]], 200, 1, objective=lambda x: float(x @ x)
+    )
+    result = dszog.minimize(
+        plant, np.full(20, 2.0), max_queries=700, seed=0, bounds=[(0, 5)] * 20
+    )
+    said = "dszog.certify(simulator, result.x, bounds=bounds) does it"
+    assert said in str(result.certificate)
+
+
 def test_cases_asked_for_at_one_design_are_not_said_to_be_impossible() -> None:
     plant = hours(lambda x, i: i == 7)
     problem = Problem(plant, dim=2, bounds=[(0, 5)] * 2)
@@ -605,7 +642,7 @@ def test_a_limit_that_is_exceeded_within_the_tolerance_is_named() -> None:
     assert 1e-6 < result.maxcv <= 1e-2
     worst = f"case {int(demand.argmax())}, limit 0"
     assert worst in [row.name for row in result.binding()]
-    assert "but a limit is exceeded by" in result.message
+    assert "is exceeded by" in str(result.certificate)
 
 
 def test_many_cases_of_a_limit_are_named_once() -> None:

@@ -118,9 +118,13 @@ class Checker:
     def is_better(self, one: Certificate, other: Certificate, penalty: float) -> bool:
         """Whether a point is better than another.
 
-        Where a few cases fail at one of them, judged by those that fail at neither.
+        Where a few cases fail at one of them, judged by those that fail at neither; the
+        one at which most give values where at the other most fail.
         """
         both, calls = (one.feasibility, other.feasibility), self._size.calls
+        fail = [2 * len(found.lost_calls) > found.n_calls_made for found in both]
+        if fail[0] != fail[1]:
+            return fail[1]
         lost = np.union1d(both[0].lost_calls, both[1].lost_calls)
         few = FEW_LOST * min(found.n_calls_made for found in both)
         if calls is None or len(lost) > few or other.n_losses_lost or one.n_losses_lost:

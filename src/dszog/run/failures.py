@@ -224,6 +224,11 @@ class FailureHandler(FailureCounts):
             cases = self._calls.of(query.constraints)
             failed = np.unique(cases[np.isnan(reply.constraints[0])])
             share = len(failed) / len(np.unique(cases))
+            if share == 1.0 and failure.iteration == 0:  # nothing would be left
+                return (
+                    "All cases that were asked for fail at the start: see why, or "
+                    f"start where most can be simulated. {failure.message}"
+                )
             if share > 0.0:
                 return (
                     f"{share:.1%} of the cases that were asked for fail here: "

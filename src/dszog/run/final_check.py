@@ -122,7 +122,7 @@ class FinalCheck:
                 if status == Status.CONVERGED and holds:
                     break  # what a run has converged to is its answer
             from_start = chosen is not last and (chosen == start).all()
-            if best is not None and from_start and not knows_last:
+            if best is not None and best.is_known and from_start and not knows_last:
                 best, chosen = self._on_the_way(
                     checker, best, start, last, suspects, penalty
                 )
@@ -194,7 +194,7 @@ class FinalCheck:
         if self.problem.by_name:
             return best
         if self._costs_too_much(n):
-            certify = "dszog.certify(dszog.Problem(fun, constraints, dim), result.x)"
+            certify = _certify_call(self.problem)
             note = f"not computed; {certify} does it for {n:,} queries"
             return replace(best, note=note)
         return checker.with_stationarity(
@@ -237,3 +237,13 @@ class FinalCheck:
     def _checker(self, allowance: int, until: float | None = None) -> Checker:
         each = max(allowance // N_CANDIDATES, 3)
         return Checker(self.problem, self.meter, self.seed, each, until, N_CANDIDATES)
+
+
+def _certify_call(problem: Problem) -> str:
+    """Return what to write for a look at the result, a simulator being one as it is."""
+    simulator, size = problem.simulator, problem.size
+    limits = 0 if simulator is None else simulator.n * simulator.n_limits
+    if limits and size.n_constraints == limits:
+        bounds = ", bounds=bounds" if size.has_bounds else ""
+        return f"dszog.certify(simulator, result.x{bounds})"
+    return "dszog.certify(dszog.Problem(fun, constraints, dim), result.x)"

@@ -208,7 +208,10 @@ def _on_lost_cases(found: Feasibility, way: Way, constraint_tol: float) -> str:
             f"{said}, but all were asked for at one design or close to it: start "
             "elsewhere, and see result.failures for why."
         )
-    return f"{said}: see result.failures for why; leave out what cannot be simulated."
+    return (
+        f"{said}: see result.failures for why. Leave out what cannot be simulated "
+        "anywhere; else start where it can."
+    )
 
 
 def _against_divergence(way: Way) -> str:
@@ -373,13 +376,20 @@ def on_first_order(status: Status, certificate: Certificate) -> list[str]:
         return []
     if certificate.first_order.residual > BALANCED:  # next to no forces to compare with
         return ["Values around it show no way down."]
-    worst = certificate.feasibility.worst_value
-    if worst > EXCEEDED:
-        return [
-            f"Its {certificate.first_order}, but a limit is exceeded by {worst:.2g}: "
-            "with a smaller constraint_tol it takes part."
-        ]
-    return [f"Its {certificate.first_order}."]
+    found, known = certificate.feasibility, certificate.first_order.indices
+    if not found.worst_value > EXCEEDED:
+        return [f"Its {certificate.first_order}."]
+    others = found.worst_values[~np.isin(found.worst_indices, known)]
+    but = (
+        "; all limits that are exceeded take part, and a smaller constraint_tol keeps "
+        "them closer."
+    )
+    if (most := others.max(initial=0.0)) > EXCEEDED:
+        but = (
+            f", but a limit beside these is exceeded by {most:.2g}: with a smaller "
+            "constraint_tol it takes part."
+        )
+    return [f"Its {certificate.first_order}{but}"]
 
 
 def on_set(

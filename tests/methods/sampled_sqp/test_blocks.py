@@ -17,6 +17,7 @@ from dszog import Constraints, Problem, SampledSQP
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp import plans
 from dszog.methods.sampled_sqp.confirming import CONFIRMED, REFUTED
+from dszog.methods.sampled_sqp.screening import Seen
 from dszog.save.encoding import decode, encode
 from dszog.status import Status
 from dszog.workers.serial import Serial
@@ -273,6 +274,25 @@ def test_a_budget_that_ends_before_likely_cases_are_seen_shows_no_optimum() -> N
     used = state.n_loss_queries + state.n_constraint_queries
     spent = replace(method, horizon_queries=used)
     assert plans.verifying(spent, state).phase == "done"  # as none is likely any more
+
+
+def test_before_models_are_learned_for_the_end_few_cases_are_looked_at() -> None:
+    problem, method = table(), SampledSQP(constraint_tol=1e-3)
+    state: Any = method.init(problem.x0, problem.size, 0)
+    while state.phase != "verify":
+        state = advance(method, problem, state, 1)
+    members = state.members.marked(np.arange(len(state.members)))
+    assert (members.multipliers > 0).any()
+    nothing = Seen.nothing(problem.size.dim)  # was seen here
+    state = replace(state, members=members, seen=nothing, n_idle=0, n_clean=10**4)
+    found = plans.verifying(method, state)
+    n_looked = len(problem.size.cases_of(found.looks[0].constraints))
+    least = problem.size.dim * (len(plans.stale_cases(state)) + 1)
+    assert found.phase == "verify"
+    assert 0 < n_looked <= max(plans.CHUNK, least)
+    learned = replace(state, members=replace(members, stale=0 * members.stale))
+    (look,) = plans.verifying(method, replace(learned, n_stale=0)).looks
+    assert len(problem.size.cases_of(look.constraints)) > 100
 
 
 @pytest.mark.parametrize("before", [CONFIRMED, 0, REFUTED])

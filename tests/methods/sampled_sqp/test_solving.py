@@ -1124,3 +1124,22 @@ def test_rows_that_were_far_steeper_at_the_start_are_learned_anew(seed: int) -> 
     )
     assert result.success
     assert result.nfev < 600
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-16])
+def test_small_variables_of_values_that_straighten_far_away_are_no_jump(
+    size: float,
+) -> None:
+    """Far away, a look says only that steps are too long, and not by how much."""
+    aim = np.array([1.0, -0.7, 0.4])
+
+    def loss(x: FloatArray) -> float:
+        return float(np.sqrt(1.0 + (x / size - aim) ** 2).sum())
+
+    def angle(points: FloatArray, j: IntArray) -> FloatArray:
+        return np.asarray(np.arctan(points[:, :1] / size) - 0.3 + 0.0 * j)
+
+    result = minimized(loss, np.zeros(3), Constraints(angle, 1), seed=1)
+    assert result.success
+    expected = 2.0 + np.hypot(1.0, 1.0 - np.tan(0.3))
+    assert result.fun == pytest.approx(expected, rel=1e-6)

@@ -1,11 +1,13 @@
 """All values of the cases that were seen last, where cases are a table.
 
 What was seen elsewhere is moved to where it is asked about, by the slopes that limits
-have in the cases learned last; cases that are seen again tell how far off that is.
+have in the cases learned last; cases that are seen again tell how far off that is. All
+that was seen at one point is mostly off by the same.
 
-A limit is taken for a sum of effects, one of the row and one of the column, as of a
-load and an outage. What this leaves unexplained says how sure one can be of a case that
-was not looked at, and so how likely it is that the case exceeds one of its limits.
+So a limit is taken for a sum of effects, one of the row and one of the column, as of a
+load and an outage, and one of the point where it was seen, which is taken off. What
+this leaves unexplained says how sure one can be of a case that was not looked at, and
+so how likely it is that the case exceeds one of its limits.
 Each limit is fitted for itself: the worst limit of a case is mostly one that all cases
 have in common, and hides those that single rows or columns have for themselves.
 """
@@ -31,7 +33,8 @@ from dszog.methods.sampled_sqp.looks import are_indices, places_of
 
 MOST_NUMBERS = 2**22  # values that are kept
 MOST_WATCHED = 64  # limits that are fitted: those that come closest
-N_SWEEPS = 3  # through rows and columns, of a fit of their effects
+N_FITS = 3  # of effects, each with the spread that the one before has left
+N_SWEEPS = 6  # through points, rows and columns, of a fit of their effects
 PRIOR = 2.0  # values that a spread of all counts for beside those of a row or column
 LEAST_FREE = 0.2  # of a value that the fit of its own row and column leaves free
 SAME = 1e-9  # of usual values: limits that differ by no more tell nothing
@@ -55,13 +58,16 @@ class CaseValues:
     # missed, and of distances.
     misses: FloatArray  # (width,)
     lengths: float
+    # The same of what is left without what those from one point have in common.
+    own_misses: FloatArray  # (width,)
+    own_lengths: float
     slopes: FloatArray  # (width, dim), means over the cases learned last; 0: not known
     n_learned: int  # of these
 
     def __post_init__(self) -> None:
         for name in ("cases", "places"):
             object.__setattr__(self, name, frozen_ints(getattr(self, name)))
-        for name in ("values", "points", "misses", "slopes"):
+        for name in ("values", "points", "misses", "own_misses", "slopes"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     @classmethod
@@ -74,6 +80,8 @@ class CaseValues:
             points=np.empty((0, dim)),
             misses=np.empty(0),
             lengths=0.0,
+            own_misses=np.empty(0),
+            own_lengths=0.0,
             slopes=np.empty((0, dim)),
             n_learned=0,
         )
@@ -89,6 +97,7 @@ class CaseValues:
             and (self.places >= 0).all()
             and (self.places < max(p, 1)).all()
             and self.misses.shape == self.values.shape[1:]
+            and self.own_misses.shape == self.misses.shape
             and self.slopes.shape in ((width, size.dim), (0, size.dim))
             and self.n_learned >= 0
         )
@@ -130,7 +139,8 @@ class CaseValues:
             return self
         old = self
         if not len(self.cases):
-            old = replace(self, values=values[:0], misses=np.zeros(size.block_width))
+            none = np.zeros(size.block_width)
+            old = replace(self, values=values[:0], misses=none, own_misses=none)
         old = old._judged(cases, values, z)
         most = max(MOST_NUMBERS // size.block_width, 1)
         cases, values = cases[-most:], values[-most:]
@@ -153,23 +163,38 @@ class CaseValues:
         which = places_of(cases[again], self.cases)
         far = self._distances(z)[which]
         missed = values[again] - self._moved(z)[which]
+        at_point = _indicator(self.places[which], len(self.points))
+        counts = np.maximum(at_point.sum(axis=1), 1.0)
+        common = (at_point @ missed) / counts[:, np.newaxis]
+        n_beside = counts[self.places[which]]
+        has_more = n_beside > 1
+        own = (missed - common[self.places[which]])[has_more]
+        free = 1.0 - 1.0 / n_beside[has_more]  # of the square, beside their own mean
         fade = 0.5 ** (len(which) / HALF)
         return replace(
             self,
             misses=fade * self.misses + (missed**2).sum(axis=0),
             lengths=fade * self.lengths + float(far @ far),
+            own_misses=fade * self.own_misses + (1.0 / free) @ own**2,
+            own_lengths=fade * self.own_lengths + float((far[has_more] ** 2).sum()),
         )
 
     def _distances(self, z: FloatArray) -> FloatArray:
         far: FloatArray = np.linalg.norm(self.points - z, axis=1)[self.places]
         return far
 
-    @property
-    def _drift(self) -> FloatArray:
-        """By how much moved values are off, per distance: far if that is not known."""
+    def _drifts(self) -> tuple[FloatArray, FloatArray]:
+        """Return by how much moved values are off, per distance: far if not known.
+
+        All those from one point, and each of them beside that.
+        """
         if not self.lengths:
-            return np.full_like(self.misses, FAR_OFF)
-        return np.asarray(np.sqrt(self.misses / self.lengths))
+            unknown = np.full_like(self.misses, FAR_OFF)
+            return unknown, unknown
+        common = np.sqrt(self.misses / self.lengths)
+        if not self.own_lengths:
+            return common, common
+        return common, np.sqrt(self.own_misses / self.own_lengths)
 
     def _moved(self, z: FloatArray) -> FloatArray:
         """Return what the values may be at a point, by the slopes of the limits."""
@@ -201,14 +226,13 @@ class CaseValues:
         closest = (allowed - values[:, watched].max(axis=0)) / spread[watched]
         watched = watched[np.argsort(closest, kind="stable")[:MOST_WATCHED]]
         values = values[:, watched]
-        centre = values.mean(axis=0)
-        far = self._distances(z)[:, np.newaxis] * self._drift[watched]
-        weights = np.ones_like(far)
-        axes, left = _fitted(self.cases, values - centre, shape, weights)
-        if self.lengths:  # values that were moved far count less
-            usual = np.median(left**2, axis=0) / MEDIAN + 1e-300
-            weights = usual / (usual + far**2)
-            axes, left = _fitted(self.cases, values - centre, shape, weights)
+        apart = np.linalg.norm(self.points - z, axis=1)[:, np.newaxis]
+        common, own = self._drifts()
+        shared, far = apart * common[watched], apart[self.places] * own[watched]
+        judged = 1.0 if self.lengths else 0.0  # else all are taken as they are
+        axes, centre, values, left = _fitted(
+            self.cases, values, shape, self.places, judged * shared**2, judged * far**2
+        )
         most = int(MOST_COMPARED ** (1.0 / len(shape)))
         tops = [axis.highest(most) for axis in axes]
         below = np.full([len(top) for top in tops], np.inf)
@@ -261,26 +285,69 @@ class _Axis:
         return np.sort(np.argsort(-score, kind="stable")[:n])
 
 
+def _indicator(which: IntArray, n: int) -> csr_array:
+    """Return the matrix that sums over those of each place, shape (n, k)."""
+    where = (np.ones(len(which)), (which, np.arange(len(which))))
+    return csr_array(where, shape=(n, len(which)))
+
+
 def _fitted(
-    cases: IntArray, left: FloatArray, shape: tuple[int, ...], weights: FloatArray
-) -> tuple[list[_Axis], FloatArray]:
-    """Return the effects that explain the values of these cases best, and the rest."""
+    cases: IntArray,
+    values: FloatArray,
+    shape: tuple[int, ...],
+    points: IntArray,
+    shared: FloatArray,
+    far: FloatArray,
+) -> tuple[list[_Axis], FloatArray, FloatArray, FloatArray]:
+    r"""Return the effects that explain the values of these cases best, and the rest.
+
+    Of a case in row :math:`i` and column :math:`j`, seen at point :math:`p`,
+
+    .. math:: v = c + a_i + b_j + s_p + \varepsilon,
+
+    where :math:`s_p` has the mean square `shared`, 0 at the point that is asked about,
+    and :math:`\varepsilon` one that all have and `far` beside it. Returned are the
+    axes, :math:`c`, the values without :math:`s_p`, and :math:`\varepsilon`.
+
+    Parameters
+    ----------
+    points : ndarray of shape (k,)
+        Where each was seen.
+    shared : ndarray of shape (p, limits)
+        What values moved from there are off by in common, squared.
+    far : ndarray of shape (k, limits)
+        What each is off by beside that, squared.
+    """
     parts = np.unravel_index(cases, shape)
     found = [np.unique(part, return_inverse=True) for part in parts]
     if math.prod(shape) <= MOST_COMPARED:  # also of those that were not met
         found = [(np.arange(n), part) for n, part in zip(shape, parts, strict=True)]
-    sums, counts = [], []
-    for places, which in found:
-        where = (np.ones(len(which)), (which, np.arange(len(which))))
-        sums.append(csr_array(where, shape=(len(places), len(which))))
-        counts.append(sums[-1] @ weights)
+    sums = [_indicator(which, len(places)) for places, which in found]
+    of_point = _indicator(points, len(shared))
+    # The mean at each point counts by how far off it may be for the point that is asked
+    # about: nearly that there alone, once enough was seen there.
+    usual = values.var(axis=0) + 1e-300
+    n_there = np.bincount(points, minlength=len(shared))[:, np.newaxis]
+    trust = (1.0 / (usual + n_there * shared))[points]
+    centre = (trust * values).sum(axis=0) / trust.sum(axis=0)
+    left = values - centre
+    shifts = np.zeros(shared.shape)
     effects = [np.zeros((len(places), left.shape[1])) for places, _ in found]
-    for _ in range(N_SWEEPS):
-        for k, (_, which) in enumerate(found):
-            left = left + effects[k][which]
-            effects[k] = sums[k] @ (weights * left) / (counts[k] + 1.0)
-            left = left - effects[k][which]
-    taken = sum(
+    weights, counts, share = np.ones_like(far), effects, shared
+    for _ in range(N_FITS):
+        weights = usual / (usual + far)  # values that were moved far count less
+        counts = [matrix @ weights for matrix in sums]
+        share = shared / (shared * (of_point @ weights) + usual)
+        for _ in range(N_SWEEPS):
+            left = left + shifts[points]
+            shifts = share * (of_point @ (weights * left))
+            left = left - shifts[points]
+            for k, (_, which) in enumerate(found):
+                left = left + effects[k][which]
+                effects[k] = sums[k] @ (weights * left) / (counts[k] + 1.0)
+                left = left - effects[k][which]
+        usual = np.median(left**2, axis=0) / MEDIAN + 1e-300
+    taken = share[points] + sum(
         1.0 / (n[which] + 1.0) for n, (_, which) in zip(counts, found, strict=True)
     )
     free = np.maximum(1.0 - weights * taken, LEAST_FREE)
@@ -293,4 +360,4 @@ def _fitted(
         usual_effect = (effects[k] ** 2).sum(axis=0) / n_met
         unsure = usual_effect * usual / (usual + counts[k] * usual_effect)
         axes.append(_Axis(places, effects[k], own, unsure))
-    return axes, left
+    return axes, centre, values - shifts[points], left

@@ -22,7 +22,8 @@ slopes (:mod:`pilot`)
     Differences at the start, again over longer steps where values hardly changed.
 trial (:mod:`trial`)
     Values at the trial point: losses, members of the working set, constraints seen that
-    are at risk, and constraints not seen before.
+    are at risk, and constraints not seen before. The step is accepted, rejected, or a
+    null step: the point stays, and constraints that were found become members.
 learn (:mod:`learning`)
     Differences for constraints that join, and for what a step has made stale.
 verify (:mod:`trial`)

@@ -477,6 +477,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         _, below = _likely(options, state, state.z, NO_INDICES, AGAIN)
         n_more = int((below < LIKELY).sum())
         most, quiet = min(most, AGAIN), max(state.n_clean + n_more, AGAIN)
+        if learns_first(state):  # what is found after that does not cost that again
+            most = min(most, _first_looks(state) - n_here)
         n_likely += n_more
     if size.by_case and not room:  # without these there is no success
         most = n_likely

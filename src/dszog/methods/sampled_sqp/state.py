@@ -116,7 +116,7 @@ class SampledSQPState(FrozenArrays, State):
     n_stale: int = 0  # steps since the gradient was learned
     n_rejected: int = 0  # trials in a row
     n_lost: int = 0  # points in a row that had no values
-    n_null: int = 0  # times in a row that the point was kept for new constraints
+    n_null: int = 0  # null steps in a row: the point was kept for new constraints
     n_idle: int = 0  # times that all was learned anew without a step since
     n_tiny: int = 0  # steps in a row that promised less than rounding
     n_slow: int = 0  # steps in a row that gained next to nothing

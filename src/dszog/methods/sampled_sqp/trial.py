@@ -82,7 +82,12 @@ class Tried(NamedTuple):
 def after_trial(
     options: Options, state: SampledSQPState, found: Found
 ) -> SampledSQPState:
-    """Accept the trial point, keep the point and take in constraints, or reject."""
+    """Accept the trial point, keep the point and take in constraints, or reject.
+
+    The second is a null step: the trial kept what models had promised, but constraints
+    that are no members are violated there so much more than any was before that the
+    gain is lost.
+    """
     own, others = np.split(found.loss_values, [len(state.table)])
     if _is_fitted(own, others, 2 * state.size.dim):
         state = replace(state, wants_rows=1)
