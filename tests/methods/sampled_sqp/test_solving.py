@@ -1111,21 +1111,6 @@ def test_few_of_many_constraints_that_bind_are_looked_for_among_unseen_ones(
     assert (rows @ result.x).max() <= 1.0 + 1e-2
 
 
-@pytest.mark.parametrize("seed", [2, 8, 24])
-def test_rows_that_were_far_steeper_at_the_start_are_learned_anew(seed: int) -> None:
-    """Exponentials of 1e17 at the start: beside these their last 0.5 is rounding."""
-    rng = np.random.default_rng(seed)
-    normals = rng.normal(size=(500, 4))
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    target = rng.normal(size=4) * 3.0
-    rows = Constraints(lambda p, j: np.exp(20.0 * (p @ normals[j].T)) - 5.0, 500)
-    result = dszog.minimize(
-        lambda x: float(((x - target) ** 2).sum()), np.ones(4), rows, seed=seed
-    )
-    assert result.success
-    assert result.nfev < 600
-
-
 @pytest.mark.parametrize("size", [1e-12, 1e-16])
 def test_small_variables_of_values_that_straighten_far_away_are_no_jump(
     size: float,

@@ -46,7 +46,6 @@ UNSEEN = (
     "a point near by where less is violated may be left: looks for one did not come "
     "to an end"
 )
-FLATTER = 1e-3  # of the slope at first: it tells nothing of sizes any more
 JUMP = 1e4  # times the slope at first: no slope, but a jump
 FLAT_ROWS = (
     "a violated constraint is level, or jumps: it may be piecewise constant or a "
@@ -345,10 +344,7 @@ def is_misled(options: Options, state: SampledSQPState) -> bool:
         return False
     sizes = variable_scales([members.raw_slopes, state.table.slopes])
     has_moved = bool((state.x != state.start).any())
-    # Of rows that have become far flatter rounding hides what is violated still.
-    steepness = np.linalg.norm(members.slopes, axis=1)  # 1 when each joined
-    is_flatter = (members.at(state.z) > 0) & (steepness > 0) & (steepness < FLATTER)
-    return has_moved and bool(sizes.max() > OTHER * sizes.min() or is_flatter.any())
+    return has_moved and bool(sizes.max() > OTHER * sizes.min())
 
 
 def next_to_nothing(options: Options, state: SampledSQPState) -> float:
