@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -265,3 +267,19 @@ def test_no_step_is_tried_whose_gradient_is_stale_along_it(
     losses = Losses(lambda x, i: np.logaddexp(0.0, -(x @ X[i].T)), 400)
     minimize(losses, np.ones(10), bounds=[(-2, 2)] * 10, max_queries=60_000, seed=0)
     assert seen.count(True) == len(seen) > 5
+
+
+def test_of_many_curved_members_those_that_pull_most_are_learned_anew() -> None:
+    dim, n = 2, 40  # 12 are
+    rows = np.tile([[1.0, 0.0]], (n, 1))
+    members = WorkingSet.empty(dim).joined(
+        np.arange(n), np.ones(n), rows, np.zeros(dim)
+    )
+    pulls = np.arange(1.0, n + 1)  # the last ones pull most
+    members = replace(members, multipliers=pulls, bent=np.ones(n, dtype=np.int64))
+    state: Any = SimpleNamespace(
+        members=members, length=1.0, step=np.ones(dim), size=size_of(dim, m=n)
+    )
+    nothing = np.zeros(n)
+    tried = trial.Tried(np.arange(n), nothing, np.zeros(1), 0.0, 0.0, 0.0, 1.0)
+    np.testing.assert_array_equal(trial._stale_members(state, tried), np.arange(28, 40))
